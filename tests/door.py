@@ -15,9 +15,9 @@ import pandas as pd
 from normbench import names
 from normbench.choices import build, options
 from normbench.costs.declaration import traits as traits
+from normbench.engine import linear, threads
 from normbench.engine.batches import Batches as Batches
 from normbench.engine.descent import descend as descend
-from normbench.engine import linear, threads
 from normbench.engine.linear import Linear
 from normbench.engine.network import Network
 from normbench.engine.penalty import penalty_of
@@ -91,6 +91,11 @@ def network(
 ) -> Problem:
     """Return the mean of a cost over points (P, N), as a function of a network's weights (R, D)."""
     return Problem(Network(model), cost, x, targets, classify, scores, l2)
+
+
+def layout(network: Problem) -> Any:
+    """Return the layout of the weights of a network's problem."""
+    return network.model.layout(network)
 
 
 def share_work(monkeypatch: Any, points: int, row_bytes: int, count: int = 1) -> None:

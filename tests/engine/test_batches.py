@@ -12,8 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.on_disk.points import Points
-from normbench.engine.fast import minibatch, wrappers
+from normbench.engine.batches import batches_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.recording.reuse.identity import identity
@@ -37,10 +36,6 @@ def job(x, y, cost=costs.least_squares, optimizer=None, scheme=None, **settings)
     chosen = Settings(STEP_SIZES, **{"iterations": PASSES, "batch": 5, **settings})
     rule = optimizer or optimizers.gradient_descent()
     return Job(data, cost, scheme or FunctionTransformer(), rule, chosen)
-
-
-def objective(x, y):
-    return door.reference_problem(costs.least_squares, x, y, False)
 
 
 def history(outcome, number=1):
@@ -171,45 +166,15 @@ def test_no_batch_leaves_a_job_as_it_is():
     assert identity(batched, data, parts) == identity({**batched, "refine": False}, data, parts)
 
 
-def test_points_read_in_blocks_are_another_descent_where_a_seed_draws_batches():
-    params = {"batch": 5, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
-    data = job(*points()).dataset
-    read_in_blocks = replace(data, x=OnDisk(data.x))
-    parts = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
-    for settings, is_equal in (
-        (params, False),
-        ({**params, "batch_order": "cyclic"}, True),
-        ({**params, "batch": None}, True),
-    ):
-        identities = [identity(settings, each, parts) for each in (data, read_in_blocks)]
-        assert (identities[0] == identities[1]) == is_equal, settings
-
-
-def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
-    """Data for which every equivalent of all points pays off: the steps still see batches."""
-    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 1)
+def test_no_smaller_problem_stands_in_for_a_batch():
+    """Data for which the rows of R, or the span of the points, would take less work."""
     x, y = points()
-    twice = np.column_stack([x, x[:, 0], x])  # columns that are equal
-    many = np.tile(x, (20, 1)), np.tile(y, 20)  # a triangle pays off
-    few = np.random.default_rng(1).standard_normal((P, 300)) / 20, y  # a span does
-    for wide in ((twice, y), many, few):
+    many = np.tile(x, (20, 1)), np.tile(y, 20)
+    few = np.random.default_rng(1).standard_normal((P, 300)) / 20, y
+    for wide in (many, few):
         mine = history(run(job(*wide, iterations=30)))
         np.testing.assert_allclose(mine, loop(*wide, 0.1, 5, "shuffled", passes=30), rtol=1e-9)
         assert not np.allclose(mine[1:], history(run(job(*wide, iterations=30, batch=None)))[1:])
-    y = np.where(y > 0, 1.0, -1.0)
-    ones = costs.multiclass_softmax  # whose last class may be dropped
-    mine = history(run(job(twice, y, ones)))
-    with door.reference_jobs():
-        plain = history(run(job(twice, y, ones)))
-    np.testing.assert_allclose(mine, plain, rtol=1e-12)
-    assert not np.allclose(mine[1:], history(run(job(twice, y, ones, batch=None)))[1:])
-
-
-def test_a_fold_changes_no_number():
-    x, y = points()
-    scheme = StandardScaler
-    mine = history(run(job(x, y, scheme=scheme())))
-    np.testing.assert_allclose(history(run(job(x, y, scheme=scheme(), fold=True))), mine, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", names("optimizer"))
@@ -243,22 +208,20 @@ def test_mistakes_are_told_in_a_line(settings, said):
 
 
 @pytest.mark.parametrize("order", ["shuffled", "once", "cyclic", "replacement"])
-@pytest.mark.parametrize("in_blocks", [False, True])
-def test_a_pass_sees_every_point_as_its_order_says(order, in_blocks):
-    batches = Batches(P, 3, order, seed=7, stretch=2, in_blocks=in_blocks)
+@pytest.mark.parametrize("block", [0, 2])
+def test_a_pass_sees_every_point_as_its_order_says(order, block):
+    batches = Batches(P, 3, order, seed=7, block=block)
     passes = []
     for n in range(3):
         updates = range(n * batches.updates_per_pass, (n + 1) * batches.updates_per_pass)
-        stretches = {batches.stretch_of(k).first: batches.stretch_of(k).points for k in updates}
-        ends = [*sorted(stretches), updates.stop]
-        assert ends[0] == updates.start
-        for (first, last), rows in zip(pairwise(ends), map(stretches.get, ends)):
-            assert -(-len(rows) // 3) == last - first  # whole batches, but for the last
-        passes.append(np.concatenate([stretches[first] for first in ends[:-1]]))
-        if in_blocks:  # of 6 points, each read once
-            blocks = [set(stretches[first] // 6) for first in ends[:-1]]
-            assert all(len(block) == 1 for block in blocks)
-            assert len(set.union(*blocks)) == len(blocks) == 4
+        rows = [batches.points_of(update) for update in updates]
+        assert sorted(map(len, rows)) == [2, *[3] * 7]
+        if block:  # of 6 points, each read once
+            blocks = [set(of // 6) for of in rows]
+            assert all(len(numbers) == 1 for numbers in blocks)
+            visits = [blocks[0], *(b for a, b in pairwise(blocks) if a != b)]
+            assert sorted(map(min, visits)) == [0, 1, 2, 3]
+        passes.append(np.concatenate(rows))
     repeats = order == "replacement"
     for rows in passes:
         assert len(rows) == P
@@ -267,33 +230,22 @@ def test_a_pass_sees_every_point_as_its_order_says(order, in_blocks):
     assert np.array_equal(passes[0], np.arange(P)) == (order == "cyclic")
 
 
-class OnDisk(Points):
-    """Points that count their reads."""
-
-    def __init__(self, x):
-        self.x, self.shape, self.dtype, self.reads = x, x.shape, x.dtype, []
-
-    def read(self, first, last, out=None):
-        self.reads.append((first, last))
-        return self.x[first:last].copy()
-
-
-def test_points_of_a_file_are_read_a_block_at_a_time(monkeypatch):
+def test_batches_of_points_on_a_disk_are_of_blocks_that_are_read_at_once(tmp_path, monkeypatch):
+    """So they are another descent where a seed draws them."""
     monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 7 * 8 * N)
-    x, y = points()
-    file = OnDisk(x)
-    train = door.in_batches(objective(file, y), Batches(P, 3))
-    assert train.batches.in_blocks
-    assert train.batches.stretch == 2
-    memory, weights = {}, np.zeros((2, 1, N + 1))
-    for k in range(2 * train.batches.updates_per_pass):
-        gradient = train.gradient(weights, k, memory)
-        stretch = train.batches.stretch_of(k)
-        rows = stretch.points[(k - stretch.first) * 3 :][:3]
-        theirs = slopes(np.zeros(N + 1), np.column_stack([np.ones(P), x])[rows], y[rows], False)
-        np.testing.assert_allclose(gradient[1, 0], theirs / 3, rtol=1e-12)
-    assert len(file.reads) == 2 * 4  # a read for each block and pass
-    assert {last - first for first, last in file.reads} == {6, 5}
+    data, chosen = job(*points()).dataset, Settings(STEP_SIZES, batch=3)
+    np.save(tmp_path / "x.npy", data.x)
+    mapped = replace(data, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert [batches_of(chosen, each.x).block for each in (data, mapped)] == [0, 2]
+    params = {"batch": 5, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
+    components = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
+    for settings, is_equal in (
+        (params, False),
+        ({**params, "batch_order": "cyclic"}, True),
+        ({**params, "batch": None}, True),
+    ):
+        identities = [identity(settings, each, components) for each in (data, mapped)]
+        assert (identities[0] == identities[1]) == is_equal, settings
 
 
 def test_a_pass_may_be_recorded_several_times():
@@ -340,9 +292,9 @@ def test_a_descent_that_is_cut_off_within_a_pass_goes_on_to_the_bit(tmp_path, or
 
     def descended(checkpoint=None, seed=0):
         batches = Batches(P, 4, order, seed, records=2)
-        train = door.in_batches(objective(x, y), batches)
-        rule = optimizers.momentum()
-        return descend(train, None, rule, start, sizes, 8, checkpoint=checkpoint)
+        train = door.problem(costs.least_squares, x, y, False)
+        rule, plan = optimizers.momentum(), door.plan(8, batches)
+        return descend(train, None, rule, start, sizes, plan, checkpoint=checkpoint)
 
     wanted = descended()
     assert wanted.diverged_at[2] > 0
@@ -364,9 +316,9 @@ def test_a_run_that_has_overflowed_within_a_pass_is_gone_on_with(tmp_path, capsy
     sizes, start = np.array([1e-3, 1e30]), np.full((2, 1, N + 1), 0.1)
 
     def descended(checkpoint=None):
-        train = door.in_batches(objective(x, y), Batches(P, 1))
-        rule = optimizers.momentum()
-        return descend(train, None, rule, start, sizes, 2, checkpoint=checkpoint)
+        train = door.problem(costs.least_squares, x, y, False)
+        rule, plan = optimizers.momentum(), door.plan(2, Batches(P, 1))
+        return descend(train, None, rule, start, sizes, plan, checkpoint=checkpoint)
 
     with pytest.raises(StoppedError):
         descended(Updates(tmp_path, "ab" * 32, 60, looks=P - 1))
@@ -383,11 +335,10 @@ def test_a_state_of_another_order_is_not_gone_on_from(tmp_path, capsys):
     x, y = points()
 
     def descended(checkpoint, seed):
-        train = door.in_batches(objective(x, y), Batches(P, 4, seed=seed))
+        train = door.problem(costs.least_squares, x, y, False)
         sizes, start = np.array([0.1]), np.zeros((1, 1, N + 1))
-        return descend(
-            train, None, optimizers.gradient_descent(), start, sizes, 3, checkpoint=checkpoint
-        )
+        rule, plan = optimizers.gradient_descent(), door.plan(3, Batches(P, 4, seed=seed))
+        return descend(train, None, rule, start, sizes, plan, checkpoint=checkpoint)
 
     with pytest.raises(StoppedError):
         descended(Updates(tmp_path, "ab" * 32, 60, looks=3), 0)
@@ -404,21 +355,15 @@ def test_runs_together_have_the_numbers_of_each_alone():
     np.testing.assert_allclose(history(run(alone), 0), history(both), rtol=1e-12)
 
 
-@pytest.mark.quick_cases(2)
-@pytest.mark.parametrize("together", [1, 1 << 20])  # bytes: a batch alone, or several
-def test_threads_share_a_batch(monkeypatch, together):
-    monkeypatch.setattr("normbench.engine.minibatch.STRETCH_BYTES", together)
-    monkeypatch.setattr(minibatch, "LIBRARY_WORK", 0)
-    monkeypatch.setattr(minibatch.threads, "available_threads", lambda: 3)
+@pytest.mark.parametrize("is_own", [False, True])
+def test_threads_share_a_batch(monkeypatch, is_own):
+    """Also of a cost of one's own, which stays on one thread."""
     x, y = points()
     y = np.where(y > 0, 1.0, -1.0)
-    for cost in (costs.softmax, lambda scores, targets: costs.softmax(scores, targets)):
-        for least in (1, 10**9):
-            monkeypatch.setattr(minibatch, "PARALLEL_BATCH_WORK", least)
-            mine = history(run(job(x, y, cost)))
-            with door.reference_jobs():
-                plain = history(run(job(x, y, cost)))
-            np.testing.assert_allclose(mine, plain, rtol=1e-12)
+    cost = (lambda scores, targets: costs.softmax(scores, targets)) if is_own else costs.softmax
+    door.share_work(monkeypatch, 2, 8 * (N + 2), 3)
+    mine = history(run(job(x, y, cost)))
+    np.testing.assert_allclose(mine, loop(x, y, 0.1, 5, "shuffled", logistic=True), rtol=1e-12)
 
 
 def test_an_optimizer_that_asks_for_the_objective_takes_no_batch_whatever_it_says():

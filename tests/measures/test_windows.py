@@ -6,10 +6,10 @@ import pytest
 from normbench import costs, names
 from normbench.choices import build, options
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris
-from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.theory.directions import find_uniform_curvature
+from tests import door
 
 
 def found(data, cost, scheme, optimizer="gradient_descent", step=1e-6, **settings):
@@ -105,11 +105,11 @@ def test_of_least_squares_the_shares_are_the_whole_excess_and_windows_say_what_s
 def test_many_classes_are_not_tried(classes):
     """A second derivative for each pair of scores at a point of each class: 8 GB of a thousand."""
     x = np.random.default_rng(0).standard_normal((classes, 2))
-    train = Objective(costs.multiclass_softmax, x, np.arange(classes), True, 0.0, classes)
+    train = door.problem(costs.multiclass_softmax, x, np.arange(classes), True, 0.0, classes)
     found = find_uniform_curvature(train, np.zeros(train.shape))
     assert (found is None) == (classes > 50)
     assert found is None or found == pytest.approx((1 / classes, classes - 1))
-    quadratic = Objective(costs.least_squares, x, np.arange(classes), True, 0.0, classes)
+    quadratic = door.problem(costs.least_squares, x, np.arange(classes), True, 0.0, classes)
     assert find_uniform_curvature(quadratic, np.ones(quadratic.shape)) == pytest.approx(
         (2, classes)
     )

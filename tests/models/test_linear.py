@@ -32,7 +32,7 @@ def problem(points, cost=least_squares, **options):
 
 
 def start_of(network, runs, rng):
-    return network.model.start(network.layout, runs, rng)
+    return network.model.mlp.start(door.layout(network), runs, rng)
 
 
 def test_scores_without_normalization_need_no_model():
@@ -94,7 +94,7 @@ def test_no_step_size_makes_it_diverge_and_the_least_cost_is_that_of_least_squar
 def test_a_multiple_of_the_weights_is_the_same_function(rng, points):
     network = problem(points, epsilon=0.0)
     weights = start_of(network, 1, rng)
-    is_weight = network.layout.mark("weight", "bias")
+    is_weight = door.layout(network).mark("weight", "bias")
     scaled = np.where(is_weight, 8 * weights, weights)
     first, second = network.evaluate(weights), network.evaluate(scaled)
     np.testing.assert_array_equal(first.costs, second.costs)

@@ -9,6 +9,7 @@ from autograd.core import make_vjp
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
+from normbench.engine import threads
 from normbench.models import Mlp
 from normbench.models.network import ACTIVATIONS, START_VARIANCES
 from normbench.theory.analysis import largest_curvature
@@ -38,7 +39,7 @@ def problem(rng, model, cost=multiclass_softmax, **fields):
     x = rng.standard_normal((POINTS, FEATURES))
     targets = rng.integers(0, CLASSES, POINTS)
     network = door.network(model, cost, x, targets, True, CLASSES, **fields)
-    weights = model.start(network.layout, 2, rng)
+    weights = model.start(door.layout(network), 2, rng)
     return network, weights + 0.2 * rng.standard_normal(weights.shape)
 
 
@@ -96,9 +97,9 @@ def test_costs_and_counts_are_those_of_a_plain_network(rng, normalize, place, af
     network, weights = problem(rng, model, l2=0.1)
     evaluation = network.evaluate(weights)
     for run in range(2):
-        parts = [part[0] for part in network.layout.split(weights[run : run + 1])]
-        groups = {(g.layer, g.kind): part for g, part in zip(network.layout.groups, parts)}
-        scores = plain_forward(groups, network.x, model)
+        parts = [part[0] for part in door.layout(network).split(weights[run : run + 1])]
+        groups = {(g.layer, g.kind): part for g, part in zip(door.layout(network).groups, parts)}
+        scores = plain_forward(groups, network.points, model)
         top = scores.max(axis=1)
         logs = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
         penalty = sum(0.1 * (part**2).sum() for key, part in groups.items() if key[1] == "weight")
@@ -107,7 +108,9 @@ def test_costs_and_counts_are_those_of_a_plain_network(rng, normalize, place, af
         assert evaluation.misclassifications[run] == np.sum(
             scores.argmax(axis=1) != network.targets
         )
-        np.testing.assert_allclose(network.scores(weights[run], network.x), scores.T, rtol=1e-10)
+        np.testing.assert_allclose(
+            network.scores(weights[run], network.points), scores.T, rtol=1e-10
+        )
 
 
 @pytest.mark.quick_cases(5)
@@ -133,14 +136,16 @@ def test_gradients_and_second_derivatives_are_those_of_differences(
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid", "lecun_tanh"])
 def test_second_derivatives_are_finite_where_units_saturate(rng, activation):
     made, weights = problem(rng, Mlp((4,), activation))
-    made = replace(made, x=2000 * made.x)  # as raw features are
+    made = replace(made, points=2000 * made.points)  # as raw features are
     assert np.isfinite(made.hessian(weights[0]).times(rng.standard_normal(weights[0].shape))).all()
 
 
 def test_the_largest_curvature_is_unknown_where_products_overflow(rng, monkeypatch):
     made, weights = problem(rng, Mlp((4,), "relu"))
-    made = replace(made, x=np.tile(made.x, (1, 60)))  # of more weights than a matrix is made of
-    weights = made.model.start(made.layout, 1, rng)[0]
+    made = replace(
+        made, points=np.tile(made.points, (1, 60))
+    )  # of more weights than a matrix is made of
+    weights = made.model.mlp.start(door.layout(made), 1, rng)[0]
     assert largest_curvature(made, weights)[0] > 0
     monkeypatch.setattr(problems.NetworkHessian, "times", lambda self, v: np.full_like(v, np.inf))
     assert largest_curvature(made, weights) == (None, "the curvature is not finite")
@@ -169,13 +174,24 @@ def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
     assert np.linalg.eigvalsh(matrix)[-1] == pytest.approx(hessian.largest(), rel=1e-6)
 
 
+@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("normalize", ["none", "batch", "layer", "weight"])
-def test_blocks_of_points_and_groups_of_runs_change_nothing(rng, monkeypatch, normalize):
+def test_blocks_of_points_groups_of_runs_and_threads_change_nothing(
+    rng, monkeypatch, normalize, count
+):
     network, weights = problem(rng, Mlp([4], normalize=normalize))
+    weights = np.concatenate([weights, 2 * weights])
     whole = network.evaluate(weights)
-    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * network._activation_bytes(1))
+    row = network.model._activation_bytes(network)
+    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * row * len(weights))
     monkeypatch.setattr(problems, "GROUP_BYTES", 1)
-    assert network._points_per_block() == (POINTS if normalize == "batch" else 3)
+    monkeypatch.setattr(problems, "PARALLEL_ACTIVATIONS", 1)
+    monkeypatch.setattr(threads, "available_threads", lambda: count)
+    shares = network._shares(len(weights), POINTS)
+    assert len(shares) == count
+    assert all(points == slice(0, POINTS) for _, points in shares) == (
+        count == 1 or normalize == "batch"
+    )
     in_parts = network.evaluate(weights)
     np.testing.assert_allclose(in_parts.costs, whole.costs, rtol=1e-13)
     np.testing.assert_allclose(in_parts.gradient, whole.gradient, rtol=1e-9, atol=1e-14)
@@ -187,29 +203,21 @@ def test_held_out_points_are_normalized_by_the_training_points(rng):
     network, weights = problem(rng, Mlp([4], normalize="batch"))
     held_out = rng.standard_normal((6, FEATURES))
     targets = np.zeros(6, int)
-    six = door.held_out_problem(network, held_out, targets)
-    one = door.held_out_problem(network, held_out[:1], targets[:1])
+    six = network.held_out(held_out, targets)
+    one = network.held_out(held_out[:1], targets[:1])
     np.testing.assert_allclose(
         six.scores(weights[0], held_out)[:, 0], one.scores(weights[0], held_out[:1])[:, 0]
     )
-    both = np.concatenate([network.x, held_out])
+    both = np.concatenate([network.points, held_out])
     np.testing.assert_allclose(
         network.scores(weights[0], both)[:, POINTS:], six.scores(weights[0], held_out), rtol=1e-12
     )
-    as_training = door.held_out_problem(network, network.x, network.targets)
+    as_training = network.held_out(network.points, network.targets)
     np.testing.assert_allclose(
-        as_training.evaluate(weights, False).costs, network.evaluate(weights).costs, rtol=1e-13
+        as_training.evaluate(weights, with_gradient=False).costs,
+        network.evaluate(weights).costs,
+        rtol=1e-13,
     )
-
-
-def test_a_cost_without_a_derivative_of_its_own_has_that_of_its_formula(rng):
-    scores, targets = rng.standard_normal((2, CLASSES, POINTS)), rng.integers(0, CLASSES, POINTS)
-    wanted = np.arange(CLASSES)[:, None] == targets
-    costs, slopes = problems.differentiate_scores(
-        lambda scores, targets: anp.sum((scores - wanted) ** 4, axis=(1, 2)), scores, targets
-    )
-    np.testing.assert_allclose(costs, ((scores - wanted) ** 4).sum(axis=(1, 2)), rtol=1e-12)
-    np.testing.assert_allclose(slopes, 4 * (scores - wanted) ** 3, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", START_VARIANCES)
@@ -245,7 +253,7 @@ def test_costs_of_one_score_descend(rng, cost, classes):
     x = rng.standard_normal((40, 2))
     targets = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     network = door.network(Mlp([8]), cost, x, targets, classes == 2, 1)
-    weights = network.model.start(network.layout, 1, rng)
+    weights = network.model.mlp.start(door.layout(network), 1, rng)
     first = network.evaluate(weights)
     for _ in range(300):
         weights = weights - 0.3 * network.evaluate(weights).gradient
@@ -258,10 +266,11 @@ def test_pytorch_has_the_same_cost_and_gradient(rng):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     network, weights = problem(rng, Mlp([4], normalize="batch", epsilon=1e-5))
     parts = [
-        torch.tensor(part[0], requires_grad=True) for part in network.layout.split(weights[:1])
+        torch.tensor(part[0], requires_grad=True)
+        for part in door.layout(network).split(weights[:1])
     ]
     weight, bias, gain, shift, last_weight, last_bias = parts
-    h = torch.tensor(network.x) @ weight.T + bias[:, 0]
+    h = torch.tensor(network.points) @ weight.T + bias[:, 0]
     h = torch.nn.functional.batch_norm(
         h, None, None, gain[:, 0], shift[:, 0], training=True, eps=1e-5
     )

@@ -9,7 +9,6 @@ import pytest
 from normbench import costs
 from normbench.datasets.on_disk.points import Points
 from normbench.engine.hessian import LANCZOS_PRODUCTS
-from normbench.engine.problem import Objective
 from normbench.theory import analysis, batches, budget, directions, spectra
 from normbench.theory.analysis import Theory, extreme_curvatures, find_least_cost, theorize
 from normbench.theory.budget import Budget, Work, allowance
@@ -18,6 +17,7 @@ from normbench.theory.directions import find_uniform_curvature as uniform
 from normbench.theory.minimum import minimize, spans_same_scores, sphere_points
 from normbench.theory.separability import proves_separable
 from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
+from tests import door
 
 ENDLESS = Work(np.inf, np.inf)
 
@@ -31,7 +31,7 @@ def softmax(x, classes=1, l2=0.0):
     cost = costs.softmax if classes == 1 else costs.multiclass_softmax
     labels = np.arange(len(x)) % max(classes, 2)
     targets = labels if classes > 1 else 2.0 * labels - 1
-    return Objective(cost, x, targets, True, l2, classes)
+    return door.problem(cost, x, targets, True, l2, classes)
 
 
 @pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
@@ -181,7 +181,7 @@ def test_at_zero_weights_every_point_has_the_curvature_of_its_classes(classes, e
     assert found == pytest.approx(expected)
     assert isinstance(found, UniformCurvature)
     assert uniform(train, np.full(train.shape, 0.1)) is None
-    squares = Objective(costs.least_squares, points(), np.arange(60.0), False)
+    squares = door.problem(costs.least_squares, points(), np.arange(60.0), False)
     assert uniform(squares, np.full(squares.shape, 0.1)) == pytest.approx((2.0, 1))
 
 
@@ -190,7 +190,7 @@ def test_small_curvatures_that_differ_between_classes_are_not_uniform():
         each = anp.log1p(anp.exp(-targets * scores[:, 0]))
         return anp.mean(1e-9 * (2 + targets) * each, axis=-1)
 
-    train = Objective(unequal, points(), np.tile([-1.0, 1.0], 30), True)
+    train = door.problem(unequal, points(), np.tile([-1.0, 1.0], 30), True)
     assert uniform(train, np.zeros(train.shape)) is None
 
 
@@ -238,7 +238,7 @@ def test_a_threshold_is_that_of_the_bound_or_else_of_the_start():
 def test_each_cost_has_the_theory_that_its_curvature_allows():
     x = points()
     gram = np.linalg.eigvalsh(spectra.gram(x))[-1]
-    squares = Objective(costs.least_squares, x, np.arange(60.0), False)
+    squares = door.problem(costs.least_squares, x, np.arange(60.0), False)
     for train, exact, bound in ((squares, True, 2.0), (softmax(x), False, 0.25)):
         found = theorize(train, np.full(train.shape, 0.1), Budget(ENDLESS))
         assert (found.exact, found.allows_point_theory, found.has_threshold) == (exact, True, True)
@@ -303,7 +303,7 @@ def test_where_no_least_cost_is_looked_for_the_lowest_that_was_seen_counts(
 ):
     x, train = points(), softmax(points())
     if setting == "auto":
-        monkeypatch.setattr(Objective, "convex", False)
+        monkeypatch.setattr(door.Problem, "convex", False)
         words = "the cost is not convex"
     found = find_least_cost(train, PointsCache(x), 0.4, setting, 1000)
     assert found.source == f"the lowest cost seen in this job; {words}"
@@ -313,7 +313,7 @@ def test_where_no_least_cost_is_looked_for_the_lowest_that_was_seen_counts(
 def test_points_that_are_in_memory_prove_what_a_descent_found_whatever_the_allowance(monkeypatch):
     """One pass over them is the work of a step."""
     x = np.linspace(-1, 1, 20)[:, None]
-    train = Objective(costs.softmax, x, np.where(x[:, 0] > 0, 1.0, -1.0), True)
+    train = door.problem(costs.softmax, x, np.where(x[:, 0] > 0, 1.0, -1.0), True)
     monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
     proof = np.array([[0.0, 5.0]])
     found = find_least_cost(train, PointsCache(x), 0.4, "auto", 0, proof)
@@ -328,14 +328,14 @@ def test_a_minimum_has_its_scores_where_it_was_reached():
     x = points()
     basis = sphere_points(x)[0]
     rng = np.random.default_rng(8)
-    train = Objective(costs.least_squares, basis, rng.standard_normal(60), False)
+    train = door.problem(costs.least_squares, basis, rng.standard_normal(60), False)
     found = minimize(train, 1)
     full = np.insert(x, 0, 1, axis=1)
     expected = full @ np.linalg.lstsq(full, train.targets, rcond=None)[0]
     np.testing.assert_allclose(found.scores[0], expected, atol=1e-9)
     assert minimize(train, 1, 0).scores is None
     labels = np.where(x[:, 0] > np.median(x[:, 0]), 1.0, -1.0)
-    apart = minimize(Objective(costs.softmax, basis, labels, True), 1)
+    apart = minimize(door.problem(costs.softmax, basis, labels, True), 1)
     assert (apart.at_infinity, apart.is_solved, apart.scores) == (True, True, None)
 
 
@@ -455,17 +455,17 @@ def test_a_penalty_on_the_feature_that_separates_brings_the_minimum_back():
     x = np.column_stack([np.linspace(-1, 1, 20), np.cos(np.arange(20.0))])
     basis = sphere_points(x)[0]
     labels = np.where(x[:, 0] > 0, 1.0, -1.0)
-    assert minimize(Objective(costs.softmax, basis, labels, True), 1).at_infinity
+    assert minimize(door.problem(costs.softmax, basis, labels, True), 1).at_infinity
     turn = np.linalg.lstsq(basis, x - x.mean(axis=0), rcond=None)[0]
     l2 = turn[:, :1] @ turn[:, :1].T
-    found = minimize(Objective(costs.softmax, basis, labels, True, l2), 1)
+    found = minimize(door.problem(costs.softmax, basis, labels, True, l2), 1)
     assert (found.at_infinity, found.is_solved) == (False, True)
     apart = np.column_stack([x[:, 0], np.where(labels > 0, 0.3, -0.3)])
-    one = Objective(costs.softmax, apart, labels, True, np.array([0.5, 0.0]))
-    other = Objective(costs.softmax, apart, labels, True, np.array([0.5, 0.5]))
+    one = door.problem(costs.softmax, apart, labels, True, np.array([0.5, 0.0]))
+    other = door.problem(costs.softmax, apart, labels, True, np.array([0.5, 0.5]))
     assert minimize(other, 1).value > minimize(one, 1).value
     for l2 in (np.array([0.5, 0.0]), np.array([0.0, 0.5])):
-        narrow = Objective(costs.softmax, apart[:, :1], labels, True, l2[:1])
+        narrow = door.problem(costs.softmax, apart[:, :1], labels, True, l2[:1])
         assert minimize(narrow, 1).at_infinity == (l2[0] == 0)
 
 

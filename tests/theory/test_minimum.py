@@ -10,7 +10,6 @@ from scipy.optimize import linprog, minimize
 
 from normbench import costs
 from normbench.engine import hessian
-from normbench.engine.problem import Objective
 from normbench.names import PARTLY
 from normbench.normalizers import PCASphere
 from normbench.theory import analysis
@@ -27,6 +26,7 @@ from normbench.theory.minimum import (
 from normbench.theory.minimum import minimize as least
 from normbench.theory.separability import decide_by_program, proves_separable
 from normbench.theory.shared import PointsCache
+from tests import door
 
 
 def points(count=200, features=4):
@@ -35,7 +35,7 @@ def points(count=200, features=4):
 
 
 def minimum(cost, basis, targets, classes, penalty=0.0, allowance=np.inf):
-    return least(Objective(cost, basis, targets, False, penalty), classes, allowance)
+    return least(door.problem(cost, basis, targets, False, penalty, classes), classes, allowance)
 
 
 def test_least_squares_is_the_normal_equations():
@@ -109,7 +109,7 @@ def test_classes_that_touch_have_their_minimum_at_infinity_too():
     x = np.array([[-2.0], [-1.0], [0.0], [0.0], [1.0], [2.0]])
     y = np.array([-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
     found = minimum(costs.softmax, sphere_points(x)[0], y, 1)
-    assert decide_by_program(Objective(costs.softmax, sphere_points(x)[0], y, False)) == PARTLY
+    assert decide_by_program(door.problem(costs.softmax, sphere_points(x)[0], y, False)) == PARTLY
     assert found.value == pytest.approx(2 * np.log(2) / 6, rel=1e-6)
     assert "still growing" in found.source
 
@@ -147,7 +147,7 @@ def test_the_least_cost_with_a_penalty_is_the_normal_equations(l2):
     penalty[1:, 1:] = l2 if np.ndim(l2) == 2 else np.diag(np.broadcast_to(l2, 4))
     weights = np.linalg.solve(full.T @ full / len(x) + penalty, full.T @ y / len(x))
     wanted = np.mean((full @ weights - y) ** 2) + weights @ penalty @ weights
-    train = Objective(costs.least_squares, x, y, False, l2)
+    train = door.problem(costs.least_squares, x, y, False, l2)
     found = analysis.find_least_cost(train, PointsCache(x), np.inf, "full", 0)
     assert found.value == pytest.approx(wanted, rel=1e-9)
     assert "scores" not in repr(found)
@@ -156,7 +156,7 @@ def test_the_least_cost_with_a_penalty_is_the_normal_equations(l2):
 
 def test_too_many_features_of_the_data_are_too_much_whatever_a_scheme_keeps(monkeypatch):
     x, rng = points()
-    train = Objective(costs.least_squares, x[:, :2], rng.standard_normal(len(x)), False)
+    train = door.problem(costs.least_squares, x[:, :2], rng.standard_normal(len(x)), False)
     for most, reached in ((4, True), (3, False)):
         monkeypatch.setattr("normbench.theory.spectra.MAX_SPECTRUM_FEATURES", most)
         assert analysis.find_least_cost(train, PointsCache(x), 9.0, "full", 0).is_solved == reached
@@ -178,9 +178,9 @@ def test_no_more_passes_are_made_than_are_allowed(allowance, monkeypatch):
     """Two before the first step; a step is two more, the blocks of the Hessian and its matrix."""
     x, rng = points()
     y = np.where(x[:, 0] - 3 + 0.3 * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    train = Objective(costs.softmax, sphere_points(x)[0], y, False)
-    made, of = [], Objective.hessian
-    monkeypatch.setattr(Objective, "hessian", lambda *given: made.append(1) or of(*given))
+    train = door.problem(costs.softmax, sphere_points(x)[0], y, False)
+    made, of = [], door.Problem.hessian
+    monkeypatch.setattr(door.Problem, "hessian", lambda *given: made.append(1) or of(*given))
     assert not least(train, 1, allowance).is_solved
     effort = train.effort
     before = 2 + len(made) * (2 + effort.setup + effort.matrix)
@@ -238,7 +238,7 @@ def test_small_features_count_beside_a_large_one(unit, l2):
     y[::5] = 1 - y[::5]
     solutions = []
     for scaled, penalty in ((x, l2 / units**2), (x * units, l2)):
-        train = Objective(costs.softmax, scaled, 2.0 * y - 1, False, penalty)
+        train = door.problem(costs.softmax, scaled, 2.0 * y - 1, False, penalty)
         found = analysis.find_least_cost(train, PointsCache(scaled), np.inf, "full", 0)
         assert found.is_solved
         weights = weights_of(found.scores, scaled)
@@ -260,7 +260,7 @@ def test_only_invertible_affine_schemes_share_the_minimum():
 def test_the_basis_is_all_that_is_made_of_float32_points():
     x = np.random.default_rng(0).standard_normal((40_000, 20), dtype=np.float32)
     basis, variances, axes = sphere_points(x)
-    train = Objective(costs.softmax, basis, np.ones(len(x)), True)
+    train = door.problem(costs.softmax, basis, np.ones(len(x)), True)
     held = {}
     for name, step in (
         ("sphere", lambda: sphere_points(x)),

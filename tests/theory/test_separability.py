@@ -6,7 +6,6 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
 from normbench import costs
-from normbench.engine.problem import Objective
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory import separability
 from normbench.theory.analysis import find_least_cost
@@ -19,13 +18,14 @@ from normbench.theory.separability import (
     proves_separable,
 )
 from normbench.theory.shared import PointsCache
+from tests import door
 
 
 def problem(x, y, classes=2, l2=0.0):
     """Two classes have one score and the labels -1 and +1, more have one each."""
     if classes == 2:
-        return Objective(costs.softmax, x, 2.0 * y - 1, True, l2)
-    return Objective(costs.multiclass_softmax, x, y, True, l2, classes)
+        return door.problem(costs.softmax, x, 2.0 * y - 1, True, l2)
+    return door.problem(costs.multiclass_softmax, x, y, True, l2, classes)
 
 
 def dual_case(x, y, classes):
@@ -125,7 +125,7 @@ def test_with_a_penalty_or_pieces_it_is_attained():
     for l2, case in ((thin, UNDECIDED), (thin[:1, :1], ATTAINED)):
         assert decide_by_rule(problem(x[:, :1] ** np.arange(1, len(l2) + 1), y, l2=l2)) == case
     for cost in (costs.perceptron, costs.squared_margin, costs.least_squares):
-        assert decide_by_rule(Objective(cost, x, 2.0 * y - 1, True)) == ATTAINED
+        assert decide_by_rule(door.problem(cost, x, 2.0 * y - 1, True)) == ATTAINED
 
 
 def test_a_descent_without_a_mistake_is_proof_enough():

@@ -10,7 +10,6 @@ import pytest
 
 from normbench import costs
 from normbench.engine.descent import descend
-from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
 from normbench.theory.analysis import (
@@ -24,6 +23,7 @@ from normbench.theory.analysis import (
 from normbench.theory.budget import Budget, Work
 from normbench.theory.directions import AtStart
 from normbench.theory.shared import PointsCache
+from tests import door
 
 
 def points(features=5, count=60):
@@ -40,20 +40,20 @@ def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeyp
     x, cost = points(), getattr(costs, name, weighted)
     classes = 3 if name == "multiclass_softmax" else 1
     y = np.random.default_rng(4).integers(0, max(classes, 2), len(x))
-    train = Objective(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
+    train = door.problem(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
     start = np.zeros(train.shape)
     wanted = train.hessian(start).largest()
     if (
         not np.any(l2) and cost is not weighted
     ):  # then the Gram matrix's largest eigenvalue gives it
-        monkeypatch.setattr(Objective, "hessian", None)
+        monkeypatch.setattr(door.Problem, "hessian", None)
     found = theorize(train, start, Budget(Work(np.inf, np.inf)))
     assert found.at_start == pytest.approx(wanted, rel=1e-9)
 
 
 def test_at_a_start_with_some_zeros_the_curvature_is_the_hessians_largest():
     x = points()
-    train = Objective(costs.softmax, x, np.where(np.arange(len(x)) % 2, 1.0, -1.0), True)
+    train = door.problem(costs.softmax, x, np.where(np.arange(len(x)) % 2, 1.0, -1.0), True)
     start = np.zeros(train.shape)
     start[0, :2] = 0.7, -0.4
     found = theorize(train, start, Budget(Work(np.inf, np.inf)))
@@ -67,7 +67,7 @@ def test_at_a_start_with_some_zeros_the_curvature_is_the_hessians_largest():
 def test_directions_at_zero_weights_are_those_of_the_hessian(classes, l2):
     x, cost = points(), costs.multiclass_softmax if classes > 1 else costs.softmax
     y = np.random.default_rng(4).integers(0, max(classes, 2), len(x))
-    train = Objective(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
+    train = door.problem(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
     start = np.zeros(train.shape)
     spectrum = theorize(train, start, Budget(Work(np.inf, np.inf))).spectrum
     found = AtStart(train, start, spectrum).directions
@@ -83,7 +83,7 @@ def test_directions_at_zero_weights_are_those_of_the_hessian(classes, l2):
 def test_points_whose_squares_overflow_have_no_theory(sign):
     x = points()
     x[3, 1] = sign * 1e160
-    train = Objective(costs.softmax, x, np.ones(60), True)
+    train = door.problem(costs.softmax, x, np.ones(60), True)
     found = theorize(train, np.zeros(train.shape), Budget(Work(np.inf, np.inf)))
     assert "too large to be squared" in found.note
     assert not found.allows_point_theory
@@ -97,7 +97,9 @@ def test_a_spectrum_is_as_much_work_whatever_the_scores_of_a_point(most, seen, m
     x = points(30, 500)
 
     def told(work, classes):
-        train = Objective(costs.multiclass_softmax, x, np.arange(500) % classes, True, 0.0, classes)
+        train = door.problem(
+            costs.multiclass_softmax, x, np.arange(500) % classes, True, 0.0, classes
+        )
         budget = Budget(Work(work / classes, np.inf))
         found = theorize(train, np.ones(train.shape), budget).spectrum
         return 0 if found is None else 1 + found.is_complete + (found.root is not None)
@@ -154,7 +156,7 @@ def test_facts_take_the_memory_that_they_are_said_to_take(points, features):
 
 def test_a_cost_of_linear_pieces_has_no_theory_of_steps():
     x = points()
-    train = Objective(costs.perceptron, x, np.sign(x[:, 0] - 1), True)
+    train = door.problem(costs.perceptron, x, np.sign(x[:, 0] - 1), True)
     found = theorize(train, np.ones(train.shape), Budget(Work(np.inf, np.inf)))
     assert (found.note, found.at_start, found.threshold) == (NO_CURVATURE, None, None)
     assert found.spectrum is not None
@@ -201,7 +203,7 @@ def test_a_penalty_on_every_feature_leaves_no_direction_dead(way):
 
 def test_few_points_of_many_features_have_a_whole_spectrum(monkeypatch):
     monkeypatch.setattr(spectra, "MAX_SPECTRUM_FEATURES", 25)
-    train = Objective(costs.softmax, points(30, 20), np.ones(20), True)
+    train = door.problem(costs.softmax, points(30, 20), np.ones(20), True)
     found = theorize(train, np.ones(train.shape), Budget(Work(np.inf, np.inf)))
     assert found.spectrum.is_complete
 
@@ -310,7 +312,7 @@ def test_a_least_squares_history_is_predicted_exactly(way, classes, l2):
     x = points()
     rng = np.random.default_rng(4)
     targets = rng.integers(0, 3, len(x)) if classes > 1 else rng.standard_normal(len(x))
-    objective = Objective(costs.least_squares, x, targets, False, l2)
+    objective = door.problem(costs.least_squares, x, targets, False, l2, classes)
     start = 0.1 * rng.standard_normal((1, classes, x.shape[1] + 1))
     here = objective.evaluate(start)
     hessian = spectra.penalize(way(x), 2.0, l2, x)
@@ -318,7 +320,9 @@ def test_a_least_squares_history_is_predicted_exactly(way, classes, l2):
     threshold = spectra.step_threshold(problem.values.max())
     for share in (1e-6, 0.1, 0.5, 0.99, 1.0, 1.01):
         step_size = share * threshold
-        made = descend(objective, None, gradient_descent(), start, np.array([step_size]), 50)
+        made = descend(
+            objective, None, gradient_descent(), start, np.array([step_size]), door.plan(50)
+        )
         predicted = spectra.predicted_history(problem, step_size, 50)
         # Measured: 3e-13, relative.
         np.testing.assert_allclose(made.cost[0], predicted, rtol=1e-12)
@@ -359,7 +363,7 @@ def test_a_ridge_holds_small_directions_down():
 @pytest.mark.parametrize("share", [1.0, 0.99])
 def test_without_moments_the_curvature_at_the_start_is_all_that_is_asked_for(share):
     x = points()
-    train = Objective(costs.softmax, x, np.where(x[:, 0] > 1, 1.0, -1.0), True)
+    train = door.problem(costs.softmax, x, np.where(x[:, 0] > 1, 1.0, -1.0), True)
     start = np.full(train.shape, 0.1)
     work = curvature_work(train)
     budget = Budget(Work(share * work.passes, np.inf))
