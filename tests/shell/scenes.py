@@ -231,6 +231,9 @@ SCENES = {
             f"{IRIS} dataset.folds=3 dataset.repeats=6 dataset.points=90 iterations=10 "
             "step_sizes=[1,10] figures=[]",
             "results theory",
+            "dataset=wine cost=multiclass_softmax dataset.test_fraction=0.3 "
+            "dataset.split_seed=range(0,7) normalizer=standard,robust iterations=20 "
+            "step_sizes=[0.1,1,10] figures=[]",
         ),
     ),
     "starts": Scene(
