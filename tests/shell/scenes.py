@@ -104,6 +104,16 @@ print(comparison.sentence)
 print(comparison.table.to_csv())
 print(comparison.histories)
 """
+NARROW = """
+import os
+import sys
+
+from normbench.__main__ import main
+
+os.environ["COLUMNS"] = "80"
+sys.argv[1:] = ["results", "--help"]
+main()
+"""
 PAIRS = """
 import re
 from pathlib import Path
@@ -317,6 +327,7 @@ SCENES = {
             "dataset=digits dataset.points=120 cost=multiclass_softmax "
             "normalizer=standard,zca_sphere record=[components,exemplars,formulas,spectrum] "
             "iterations=5 step_sizes=[0.1,1]",
+            "results figure components --components 4 --out four",
         ),
         slow=True,
     ),
@@ -406,8 +417,13 @@ SCENES = {
             "results list",
             "normalizer=standard,power normalizer.method=box-cox iterations=5 step_sizes=[1] "
             "figures=[]",
+            "results",
+            "results",
+            "results results",
+            "results report --out /proc/none",
+            "python narrow.py",
         ),
-        files={"mine.py": OWN_PACKAGE},
+        files={"mine.py": OWN_PACKAGE, "narrow.py": NARROW},
     ),
     "diverged": Scene(
         (
