@@ -21,6 +21,7 @@ GAUSSIAN = [
     *({"points": 1}, {"points": "many"}, {"features": 0}, {"classes": 0}, {"seed": -1}),
     *({"condition_number": float("inf")}, {"rotation": -0.1}, {"offset": float("nan")}),
     *({"separation": -1}, {"label_noise": 1}, {"correlation": 1}, {"correlation": -0.1}),
+    {"rotation": 1.1},
     {"correlation": 0.5, "eigenvalues": [2, 1]},
     *({"eigenvalues": wrong} for wrong in ("many", [], 3, [1, 0], [1, "a"])),
 ]

@@ -163,6 +163,7 @@ CASES = (
         Case(f"a csv named .{ending}", csv(f"my.csv.{ending}", "a\0b" * 9), ("is not text",))
         for ending in ENDINGS
     ),
+    path("null", "a path that is none"),
     path("a" * 5000 + ".csv", "a path of 5,000 characters"),
     path("~nouser/my.csv", "a path of nobody's"),
     path("/proc/self/mem", "a path to the memory"),

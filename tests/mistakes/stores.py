@@ -1,5 +1,6 @@
 """Stores that are none, servers that are away, forbid, fail or talk nonsense."""
 
+import random
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from tests.recording.test_archive import members, written
 
 AWAY = "http://127.0.0.1:9"  # where nobody listens
 NOTES = "no database\n" * 400
+# More than any file may hold, but not a hundred times as large as the file.
+LARGE = {"artifacts/x": bytes(1 << 26) + random.Random(0).randbytes(1 << 20)}
 
 
 BODIES = {
@@ -99,11 +102,16 @@ def damaged(*words: str) -> Callable[[Path], list[str]]:
     return made
 
 
-def house(*words: str, **manifest: object) -> Callable[[Path], list[str]]:
-    """Return words in which HOUSE is a file of an export; manifest: what of it says another."""
+def house(
+    *words: str, changed: dict[str, bytes] | None = None, **manifest: object
+) -> Callable[[Path], list[str]]:
+    """Return words in which HOUSE is a file of an export.
+
+    changed: members that are others; manifest: what of it says another.
+    """
 
     def made(folder: Path) -> list[str]:
-        file = written(folder / "house.zip", members(), manifest)
+        file = written(folder / "house.zip", members(changed), manifest)
         (folder / "notes.db").write_text(NOTES)
         there = {"HOUSE": str(file), "NOTES": str(folder / "notes.db")}
         return [there.get(word, word) for word in words]
@@ -136,6 +144,11 @@ MOVING = (
         "an import whose artifacts go nowhere",
         house("results", "import", "HOUSE", "--artifacts", "/dev/null/a"),
         ("--artifacts",),
+    ),
+    Case(
+        "a large import of more than its runs have",
+        house("results", "import", "HOUSE", changed=LARGE),
+        ("it holds more than its runs tell of",),
     ),
 )
 

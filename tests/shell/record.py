@@ -25,6 +25,7 @@ MASKS = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(?: UTC)?", "<time>"),
     (r"(?<![.\w])(?=\d*[a-f])[0-9a-f]{16,64}\b", "<id>"),
     (r"fingerprint [0-9a-f]+", "fingerprint <id>"),
+    (r"/\.jobs\.\d+$", "/.jobs.<user>"),
     (r"\b\d+(?:\.\d+)?(?: (?:ms|s|seconds|minutes))\b", "<seconds>"),
     (r"\b\d+(?:\.\d+)? [KMG]?B\b", "<size>"),
     (r"(?<![.\d])\d+\.\d+\.\d+(?![.\d])", "<version>"),

@@ -67,6 +67,7 @@ class Halve(TransformerMixin, BaseEstimator):
 
 class Refuse(Halve):
     def fit(self, x, y=None):
+        print("looks at \\x1b[31mall points")
         raise ValueError("refuses all points")
 
 
@@ -102,6 +103,60 @@ comparison = normbench.load()
 print(comparison.sentence)
 print(comparison.table.to_csv())
 print(comparison.histories)
+"""
+NARROW = """
+import os
+import sys
+
+from normbench.__main__ import main
+
+os.environ["COLUMNS"] = "80"
+sys.argv[1:] = ["results", "--help"]
+main()
+"""
+PAIRS = """
+import re
+from pathlib import Path
+
+(report,) = Path("outputs").glob("*/report.html")
+text = report.read_text().partition("To repeat it")[2]
+print(*re.findall("<dt>(.*?)</dt>", text), sep="\\n")
+"""
+READ_ONLY = """
+import ctypes
+import os
+from pathlib import Path
+
+import normbench
+
+# Permissions hold for root as well without the capabilities 1 and 2, which pass them over.
+library, header = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0)
+sets = (ctypes.c_uint32 * 6)()
+library.capget(header, sets)
+sets[0], sets[1] = sets[0] & ~6, sets[1] & ~6  # those in effect, and those permitted
+library.capset(header, sets)
+folder = Path("moved")
+folder.chmod(0o500)
+try:
+    print(os.access(folder, os.W_OK), normbench.load(store="sqlite:///moved/mlflow.db").sentence)
+finally:
+    folder.chmod(0o700)
+"""
+VIEWS = """
+import base64
+import json
+import zlib
+
+from mlflow import MlflowClient
+
+client = MlflowClient("sqlite:///mlflow.db")
+for experiment in client.search_experiments(order_by=["name"]):
+    for key, text in sorted(experiment.tags.items()):
+        if "sharedViewState" in key:
+            view = json.loads(text)
+            state = json.loads(zlib.decompress(base64.b64decode(view["state"].partition(";")[2])))
+            runs = client.search_runs([experiment.experiment_id], state["searchFilter"])
+            print(view["name"], sorted(run.data.tags["role"] for run in runs))
 """
 IRIS = "dataset=iris cost=multiclass_softmax"
 
@@ -186,6 +241,9 @@ SCENES = {
             f"{IRIS} dataset.folds=3 dataset.repeats=6 dataset.points=90 iterations=10 "
             "step_sizes=[1,10] figures=[]",
             "results theory",
+            "dataset=wine cost=multiclass_softmax dataset.test_fraction=0.3 "
+            "dataset.split_seed=range(0,7) normalizer=standard,robust iterations=20 "
+            "step_sizes=[0.1,1,10] figures=[]",
         ),
     ),
     "starts": Scene(
@@ -232,6 +290,8 @@ SCENES = {
         (
             f"model=mlp {IRIS} model.hidden=[5] model.normalize=pca,zca,newton,weight "
             "normalizer=standard iterations=8 step_sizes=[0.1,1] figures=[]",
+            f"model=mlp {IRIS} model.hidden=[5] model.normalize=zca normalizer=standard "
+            "iterations=3 step_sizes=[1,1e200] figures=[]",
         ),
     ),
     "network_batches": Scene(
@@ -239,6 +299,7 @@ SCENES = {
             f"model=mlp {IRIS} model.hidden=[6,4] model.activation=relu model.start_scale=he "
             "model.normalize=batch batch=30 iterations=4 step_sizes=[0.1,1] normalizer=standard "
             "figures=[]",
+            "results figure film",
         ),
     ),
     "records": Scene(
@@ -266,6 +327,7 @@ SCENES = {
             "dataset=digits dataset.points=120 cost=multiclass_softmax "
             "normalizer=standard,zca_sphere record=[components,exemplars,formulas,spectrum] "
             "iterations=5 step_sizes=[0.1,1]",
+            "results figure components --components 4 --out four",
         ),
         slow=True,
     ),
@@ -296,6 +358,8 @@ SCENES = {
             "normalizer=standard,pca_sphere normalizer.ridge=0,1e-3,1e-1 dataset=wine "
             "cost=multiclass_softmax dataset.test_fraction=0.25 iterations=10 step_sizes=[1,10] "
             "figures=[dial,histories]",
+            "normalizer=maxabs,standard,pca_sphere normalizer.ridge=0.1 dataset=wine "
+            "cost=multiclass_softmax iterations=10 step_sizes=[0.1,1] figures=[]",
         ),
     ),
     "schedule": Scene(
@@ -351,8 +415,15 @@ SCENES = {
             f"packages=[mine] normalizer=chain,standard {IRIS} "
             "'normalizer.schemes=[centre,mine.Refuse]' iterations=5 step_sizes=[1] figures=[]",
             "results list",
+            "normalizer=standard,power normalizer.method=box-cox iterations=5 step_sizes=[1] "
+            "figures=[]",
+            "results",
+            "results",
+            "results results",
+            "results report --out /proc/none",
+            "python narrow.py",
         ),
-        files={"mine.py": OWN_PACKAGE},
+        files={"mine.py": OWN_PACKAGE, "narrow.py": NARROW},
     ),
     "diverged": Scene(
         (
@@ -385,8 +456,10 @@ SCENES = {
             "dataset=csv dataset.path=clients.csv dataset.target=label dataset.drop=[city] "
             "normalizer=standard iterations=5 step_sizes=[1] figures=[]",
             "results",
+            "python views.py",
         ),
         files={
+            "views.py": VIEWS,
             "clients.csv": CLIENTS,
             "change.py": "import pathlib\n\nfile = pathlib.Path('clients.csv')\n"
             "file.write_text(file.read_text().replace('20,1000', '21,1001'))\n",
@@ -481,10 +554,19 @@ SCENES = {
             "record=[points] figures=[]",
             "python move.py",
             "results figure data --store sqlite:///moved/mlflow.db --out drawn",
+            "python read_only.py",
+            "python pairs.py",
+            "python block.py",
+            f"{IRIS} normalizer=minmax iterations=5 step_sizes=[1] figures=[] "
+            "tracking.uri=sqlite:///moved/mlflow.db tracking.artifacts=elsewhere",
         ),
         files={
+            "read_only.py": READ_ONLY,
+            "pairs.py": PAIRS,
+            "block.py": "import pathlib\n\npathlib.Path('moved/mlartifacts').rename('away')\n"
+            "pathlib.Path('mlartifacts').write_text('a file')\n",
             "move.py": "import pathlib, shutil\n\npathlib.Path('moved').mkdir()\n"
-            "for name in ('mlflow.db', 'mlartifacts'):\n    shutil.move(name, 'moved')\n"
+            "for name in ('mlflow.db', 'mlartifacts'):\n    shutil.move(name, 'moved')\n",
         },
     ),
     "broken": Scene(
