@@ -9,7 +9,7 @@ from autograd.core import make_vjp
 
 from normbench.datasets.on_disk.points import Rows, rows_per_block
 from normbench.engine.batches import Batches, Indices
-from normbench.engine.hessian import Effort, Hessian, times_l2
+from normbench.engine.hessian import Hessian, times_l2
 from normbench.engine.problem import (
     QUIET,
     Array,
@@ -94,11 +94,6 @@ class Minibatch(PartsApart):
         """See `Problem.order`."""
         description = self.batches.description
         return f"{description} {self.statistics.description}" if self.statistics else description
-
-    @property
-    def effort(self) -> Effort:
-        """See `Problem.effort`."""
-        return self.inner.effort
 
     def updates_before(self, record: int) -> int:
         """See `Problem.updates_before`."""

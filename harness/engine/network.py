@@ -12,7 +12,7 @@ from autograd.tracer import getval, new_box, toposort
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.hessian import Hessian
 from normbench.engine.problem import (
     QUIET,
     Array,
@@ -269,13 +269,6 @@ class Network(FullBatch):
         if moments is None and self.model.needs_all_points:
             moments = self.collect(arrays)
         return np.asarray(self.model.scores(self.layout, arrays, x, moments)[0])
-
-    @property
-    def effort(self) -> Effort:
-        """The work of `hessian` and of its products: a product counts as three gradients."""
-        small = self.layout.size <= 200  # as `hessian.MAX_MATRIX_WEIGHTS`
-        matrix = 3 * self.layout.size if small else None  # a product for each column
-        return Effort(setup=0, product=3, matrix=matrix, memory=8.0 * self.x.size)
 
     def hessian(self, weights: Array) -> "NetworkHessian":
         """Return the second derivatives of `mean_cost` at weights `(D,)`, in float64."""

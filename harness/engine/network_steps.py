@@ -8,7 +8,7 @@ import numpy as np
 from normbench.costs.declaration import Traits
 from normbench.datasets.values import UserError
 from normbench.engine.batches import CYCLIC, Batches, batches_of
-from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.hessian import Hessian
 from normbench.engine.network import Model, Network
 from normbench.engine.problem import QUIET, Array, Evaluation, PartsApart, Problem, Workspace
 from normbench.engine.settings import FITTED, Settings
@@ -90,11 +90,6 @@ class NetworkSteps(PartsApart):
         if self.batches.joins_last:
             notes.append("the last batch of a pass has one point more, which else were alone")
         return "; ".join(notes)
-
-    @property
-    def effort(self) -> Effort:
-        """See `Problem.effort`."""
-        return self.inner.effort
 
     def updates_before(self, record: int) -> int:
         """See `Problem.updates_before`."""

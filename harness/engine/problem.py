@@ -13,10 +13,8 @@ from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
 from normbench.datasets.on_disk.points import Rows, rows_per_block
 from normbench.engine.hessian import (
-    Effort,
     Hessian,
     LinearHessian,
-    linear_effort,
     score_curvatures,
     times_l2,
 )
@@ -148,10 +146,6 @@ class Problem(Protocol):
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, of the shape `shape`."""
-
-    @property
-    def effort(self) -> Effort:
-        """The work of `hessian` and of its products."""
 
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores of points under the weights of one model.
@@ -369,11 +363,6 @@ class Objective(FullBatch):
             if penalized:
                 gradient[:, :, 1:] += 2 * times_l2(self.l2, slopes)
         return Evaluation(costs, gradient, counts)
-
-    @property
-    def effort(self) -> Effort:
-        """The work of `hessian` and of its products."""
-        return linear_effort(len(self.targets), *self.shape)
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, in float64.

@@ -18,7 +18,6 @@ from normbench.engine.network_steps import network_of
 from normbench.engine.problem import QUIET
 from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, spread_iterations
-from normbench.theory.budget import Work
 
 LAYERS_ITERATIONS = 60  # whose layers are measured
 MAX_COSINE_LAYERS = 100  # each takes a gradient of all layers: the work is their number squared
@@ -153,22 +152,9 @@ def _gradient(network: Network, weights: Array) -> Array:
     return np.asarray(gradient[0], dtype=np.float64)
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the passes of a descent, and of the measured iterations.
-
-    Each measured iteration takes a gradient a layer for the cosines, and four passes for the rest.
-    """
-    settings, network = job.descent.settings, network_of(job.descent.train)
-    gradients = 0 if network is None or not _has_cosines(network) else _count_layers(network)
-    measured = min(settings.records + 1, LAYERS_ITERATIONS)
-    return Work(settings.iterations + measured * (gradients + 4))
-
-
 MEASURE = Measure(
     take,
     record="by_layer",
-    budget_label="by_layer",
-    work=_work,
     model_kind=NETWORK,
     applies=has_best,
     depends_on=BEST_STEP,

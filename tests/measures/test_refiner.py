@@ -7,7 +7,7 @@ import pytest
 
 from normbench import names
 from normbench.measures import targets
-from normbench.theory.budget import FREE_PRODUCTS
+from normbench.measures.targets import FREE_PRODUCTS
 from normbench.verdicts import refinement
 from normbench.verdicts.judging import Step
 

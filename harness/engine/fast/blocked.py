@@ -16,15 +16,15 @@ import numpy as np
 from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
-from normbench.datasets.on_disk.points import Rows, has_one_source, rows_per_block
+from normbench.datasets.on_disk.points import Rows, has_one_source
 from normbench.datasets.on_disk.sparse import sparse_or_none
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
-from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
+from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap
 from normbench.engine.fast.packed import Packed
 from normbench.engine.fast.reading import get_buffer, read_spans
 from normbench.engine.fast.sparse import SparseBlock, SparseHessian
-from normbench.engine.hessian import Effort, Hessian, linear_effort
+from normbench.engine.hessian import Hessian
 from normbench.engine.problem import (
     QUIET,
     Array,
@@ -85,14 +85,6 @@ class Blocked(Objective):
     def surrogate(self) -> Surrogate:
         """The points' mean and covariance: those of x, or of few rows where x is read by blocks."""
         return super().surrogate if isinstance(self.x, np.ndarray) else self.x.surrogate
-
-    @property
-    def effort(self) -> Effort:
-        """The work of `hessian` and of its products."""
-        x = self.multiplied
-        if isinstance(x, np.ndarray):
-            return linear_effort(len(x), *self.shape)
-        return read_effort(len(x), rows_per_block(x), *self.shape)
 
     def on(self, points: Rows, l2: float | Array) -> "Blocked":
         """Return the same cost on other points, with another penalty, and without wrappers.

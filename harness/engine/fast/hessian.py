@@ -9,11 +9,9 @@ import numpy as np
 from normbench.datasets.on_disk.points import Array, Rows, iterate_blocks
 from normbench.engine.fast.columns import Columns
 from normbench.engine.hessian import (
-    Effort,
     Hessian,
     LinearHessian,
     add_penalty,
-    linear_effort,
     times_l2,
 )
 from normbench.engine.problem import linear_hessian
@@ -131,27 +129,3 @@ def fits_cache(points: int, classes: int) -> bool:
     points: P. classes: C.
     """
     return 8 * classes**2 * points <= MAX_CACHE_BYTES
-
-
-def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
-    """Return the effort of a `ReadHessian`.
-
-    Without a cache there is no setup: each product and each matrix computes the points' second
-    derivatives again.
-
-    Args:
-        points: The number of points P.
-        rows: The number of points that are in memory at a time.
-        classes: The number of scores of a point C.
-        width: The number of weights of a score, N + 1.
-
-    Returns:
-        The effort, whose memory is that of one block of points, and the cache where it is used.
-    """
-    full_effort = linear_effort(points, classes, width)
-    memory = linear_effort(min(rows, points), classes, width).memory
-    if fits_cache(points, classes):
-        return full_effort._replace(memory=memory + MAX_CACHE_BYTES)
-    matrix = None if full_effort.matrix is None else full_effort.setup + full_effort.matrix
-    product = full_effort.setup + full_effort.product
-    return Effort(setup=0.0, product=product, matrix=matrix, memory=memory)

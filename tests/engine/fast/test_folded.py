@@ -414,16 +414,6 @@ def test_second_derivatives_are_those_of_points_in_memory(rng, l2, offset, monke
             assert found.largest() == pytest.approx(expected.largest(), rel=1e-9)
 
 
-def test_second_derivatives_of_points_that_are_read_cost_more_where_they_are_not_kept(
-    rng, monkeypatch
-):
-    whole, _, read = problems(rng, "multiclass_softmax", 3)
-    assert read.effort._replace(memory=0) == whole.effort._replace(memory=0)
-    monkeypatch.setattr(hessian, "MAX_CACHE_BYTES", 0)
-    assert read.effort.product == whole.effort.setup + whole.effort.product
-    assert read.effort.memory < whole.effort.memory
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_least_squares_becomes_a_triangle_in_one_reading(rng, offset):
     whole, fold, read = problems(rng, "least_squares", 1, offset=offset)
