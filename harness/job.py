@@ -279,13 +279,10 @@ def run(
         phase("computes theory and the least cost")
         tick = time.perf_counter()
         inputs = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
-        # budget: what the measures below may still spend on theory.
-        descent, budget = judge_descent(*inputs, histories, points_cache, (fit_seconds, seconds))
+        descent = judge_descent(*inputs, histories, points_cache, (fit_seconds, seconds))
         theory_seconds = time.perf_counter() - tick
         phase("takes measures" if settings.refine is False else "tries finer step sizes")
-        findings, arrays = measures.take(
-            replace(finished, judged_descent=descent), settings, budget
-        )
+        findings, arrays = measures.take(replace(finished, judged_descent=descent), settings)
     return Outcome(
         steps=tuple(
             _with_findings(step, findings, number) for number, step in enumerate(descent.steps)

@@ -579,7 +579,7 @@ TABLE = (
         "theory",
         Role.DRAWING,
         THEORY_CHOICES[0],
-        "auto: what costs no more than the descent; full: whatever it costs; none: no theory",
+        "auto: all of up to 2,000 features and weights, of more L; full: all of any size; none",
         partial(check_choice, choices=THEORY_CHOICES),
     ),
     Setting(

@@ -8,7 +8,7 @@ weights, the Hessian times a vector is then two products with the points.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from autograd import grad
@@ -23,10 +23,6 @@ Array = NDArray[np.float64]
 # 5,901 products on the digits, and did not end on MNIST. A few restarts with 40 vectors bound the
 # work.
 FINE_TOLERANCE, COARSE_TOLERANCE, KRYLOV_SIZE, RESTARTS = 1e-8, 1e-4, 40, 4
-# The products that an estimate of work counts for the largest eigenvalue. Measured: 41 on MNIST
-# under three schemes, 160 where eigenvalues crowd together. Both extreme eigenvalues of networks on
-# the digits took 45 to 82, of linear scores on raw ones 208.
-LANCZOS_PRODUCTS = 80
 # The error of both extreme eigenvalues, as a share of the larger magnitude; and the steps of power
 # iteration that estimate that magnitude.
 EXTREMES_TOLERANCE, SCALE_PRODUCTS = 1e-5, 4
@@ -64,56 +60,6 @@ def score_curvatures(
         second_derivatives[c] = pull_back(row)
         row[c] = 0
     return second_derivatives
-
-
-class Effort(NamedTuple):
-    """The work of second derivatives, in passes; one pass is the work of one run's gradient.
-
-    setup: to compute the points' second derivatives. product: a Hessian-vector product. matrix: the
-    Hessian as a matrix, None where products are quicker. memory: bytes needed at once.
-    """
-
-    setup: float
-    product: float
-    matrix: float | None
-    memory: float
-
-    @property
-    def largest(self) -> float:
-        """The passes for the largest eigenvalue: by the matrix if it is quicker, else Lanczos."""
-        return self.setup + (
-            LANCZOS_PRODUCTS * self.product if self.matrix is None else self.matrix
-        )
-
-
-def linear_effort(points: int, classes: int, width: int) -> Effort:
-    """Return the effort for a cost of linear scores, weights `(C, N + 1)`.
-
-    Counted in multiplications for each score. A gradient: two products with the points, and about
-    100 for elementwise work. The blocks: about 500 a class, by autograd. A Hessian-vector product:
-    two products with the points, and about 25 a class for the blocks. The matrix: `C (C + 1) / 2`
-    products of the points with themselves, which are divided by the two products of a gradient with
-    C rows. The memory: the blocks, about 20 arrays as large as the scores, and the points. Measured
-    on one thread, with 10 to 300 classes and 20 to 784 features: accurate within a factor of 2.
-
-    Args:
-        points: The number of points P.
-        classes: The number of scores of a point C.
-        width: The number of weights of a score, N + 1.
-
-    Returns:
-        The effort: one pass is the work of one run's gradient; the memory is in bytes.
-    """
-    gradient = 2 * width + 100
-    small = classes * width <= MAX_MATRIX_WEIGHTS
-    # Where the blocks take less time than the products with the points, the latter bound the work:
-    # two passes a class for the setup, one for a Hessian-vector product.
-    return Effort(
-        setup=max(2, 500 / gradient) * classes,
-        product=max(1, 25 * classes / gradient),
-        matrix=width * (classes + 1) / 4 if small else None,
-        memory=8.0 * points * (classes**2 + 20 * classes + width),
-    )
 
 
 class Hessian(ABC):

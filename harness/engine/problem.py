@@ -138,14 +138,6 @@ class Problem:
         return isinstance(self.l2, np.ndarray) or self.l2 > 0
 
     @property
-    def effort(self) -> Any:  # TODO
-        from normbench.engine.hessian import Effort, linear_effort
-
-        if self.linear:
-            return linear_effort(len(self.targets), *self.shape)
-        return Effort(0, 3, None, 8.0)
-
-    @property
     def surrogate(self) -> Surrogate:
         """The points' mean and covariance, as rows that second-order statistics read."""
         if isinstance(self.points, np.ndarray):

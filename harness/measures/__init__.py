@@ -23,7 +23,7 @@ from normbench.measures.contract import (
     OfStep,
 )
 from normbench.results.words import reasons, sentences
-from normbench.theory.budget import Budget, Work
+from normbench.theory import sizes
 from normbench.verdicts.judging import Step
 
 Arrays = Mapping[str, Mapping[str, Any]]
@@ -83,15 +83,12 @@ def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
         raise UserError("; ".join(troubles))
 
 
-def take(
-    job: FinishedJob, settings: Settings, budget: Budget | None = None
-) -> tuple[Findings, Arrays]:
+def take(job: FinishedJob, settings: Settings) -> tuple[Findings, Arrays]:
     """Take all measures of a finished job.
 
     Args:
         job: The finished job.
         settings: Its settings.
-        budget: The work that theory may still take, which is reduced; None without theory.
 
     Returns:
         The merged findings of all measures, and the arrays of each measure by its name in the
@@ -101,7 +98,7 @@ def take(
     findings_by_measure: list[tuple[Measure, Findings]] = []
     arrays: dict[str, Mapping[str, Any]] = {}
     seconds = {False: 0.0, True: 0.0}  # by whether a setting requested the measure
-    for measure in _applicable_measures(job, settings, budget):
+    for measure in _applicable_measures(job, settings):
         tick = time.perf_counter()
         # A measure in `record` is drawn, and takes points in memory.
         measure_findings = measure.take(job.shown_points if measure.record else job)
@@ -110,7 +107,7 @@ def take(
         if measure_findings.arrays:
             name = measure.record or names.DESCENT_ARRAYS
             arrays[name] = {**arrays.get(name, {}), **measure_findings.arrays}
-    merged = _merged(findings_by_measure, job, budget, seconds)
+    merged = _merged(findings_by_measure, job, seconds)
     if names.DESCENT_ARRAYS in arrays:
         arrays[names.DESCENT_ARRAYS] = {
             **arrays[names.DESCENT_ARRAYS],
@@ -120,44 +117,20 @@ def take(
     return merged, {name: arrays[name] for name in record_names if name in arrays}
 
 
-def _applicable_measures(
-    job: FinishedJob, settings: Settings, budget: Budget | None
-) -> Iterator[Measure]:
-    """Yield the measures that are wanted, that apply to a job and that the budget affords.
-
-    The budget is reduced by the work of each.
-    """
+def _applicable_measures(job: FinishedJob, settings: Settings) -> Iterator[Measure]:
+    """Yield the measures that are wanted and that apply to a job."""
     for measure in measures():
         if measure.record and measure.record not in settings.record:
             continue
         if measure.of_descent and job.judged_descent is None:
             continue
-        if measure.is_of_another_model(job) or not measure.applies(job):
-            continue
-        if _affords(budget, measure, job):
+        if not measure.is_of_another_model(job) and measure.applies(job):
             yield measure
-
-
-def _affords(budget: Budget | None, measure: Measure, job: FinishedJob) -> bool:
-    """Return whether the budget affords a measure, and subtract its work.
-
-    Measures without a budget label are always affordable. Of a measure that a setting requests only
-    the memory counts. Without a budget (no theory), measures with a label are taken on request
-    only.
-    """
-    # Nothing to count: the work is negligible, or theory is off.
-    if not measure.budget_label or budget is None:
-        return measure.on_request or not measure.budget_label
-    work = measure.work(job)
-    return budget.affords(
-        measure.budget_label, Work(memory=work.memory) if measure.on_request else work
-    )
 
 
 def _merged(
     findings_by_measure: list[tuple[Measure, Findings]],
     job: FinishedJob,
-    budget: Budget | None,
     seconds: Mapping[bool, float],
 ) -> Findings:
     """Return the findings of all measures as one, with the tags that summarize a descent.
@@ -165,8 +138,6 @@ def _merged(
     Args:
         findings_by_measure: Each measure with its findings.
         job: The finished job; only one with a descent gets the explanation.
-        budget: The remaining work of theory, whose note names what was skipped; None without
-            theory.
         seconds: The seconds of the measures, by whether a setting requested them.
     """
     findings = [finding for _, finding in findings_by_measure]
@@ -185,7 +156,7 @@ def _merged(
     descent = job.judged_descent
     job_notes = [
         descent.theory.note if descent else "",
-        budget.note if budget else "",
+        _size_note(job),
         _sample_note(job, findings_by_measure),
         _fold_note(job),
         *(_other_model_notes(job) if descent else ()),
@@ -238,6 +209,17 @@ def _other_model_notes(job: FinishedJob) -> Iterator[str]:
     for measure in measures():
         if measure.record in requested and measure.is_of_another_model(job):
             yield f"{measure.record}: {OF_OTHER_MODELS[measure.model_kind]}"
+
+
+def _size_note(job: FinishedJob) -> str:
+    """Return a note on what theory left out for the size of the job; or ""."""
+    descent = job.judged_descent
+    if descent is None or descent.settings.theory == "none":
+        return ""
+    left_out = sizes.left_out(descent.settings.theory, descent.train, job.dataset.x)
+    if descent.plain and descent.theory.threshold and descent.at_start.directions is None:
+        left_out.append("windows")
+    return f"{', '.join(left_out)} {sizes.LEFT_OUT}" if left_out else ""
 
 
 def _sample_note(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:

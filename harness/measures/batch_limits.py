@@ -6,8 +6,7 @@ from normbench import names
 from normbench.engine.problem import Linear
 from normbench.measures import batches as approximate_limits
 from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
-from normbench.theory import batches
-from normbench.theory.budget import Work
+from normbench.theory import batches, sizes
 
 
 def take(job: FinishedJob) -> Findings:
@@ -21,7 +20,11 @@ def take(job: FinishedJob) -> Findings:
     linear, batch = descent.train.linear, descent.settings.batch
     assert linear is not None
     assert batch is not None
-    extended = np.column_stack([np.ones(len(linear.targets)), linear.points])
+    width, points = linear.shape[1], len(linear.targets)
+    products = points * width * (width + 1) // 2
+    if not sizes.allows(descent.settings.theory, 0, products):
+        return Findings(notes=(f"exact limits of the batch {sizes.LEFT_OUT}",))
+    extended = np.column_stack([np.ones(points), linear.points])
     limits = batches.mean_square_steps(extended, batch)
     limit_without_replacement, limit_with_replacement = limits
     with_replacement = descent.settings.batch_order == "replacement"
@@ -59,16 +62,4 @@ def _applies(job: FinishedJob) -> bool:
     )
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of the exact limit, in passes over the points with one row of weights."""
-    linear = job.descent.train.linear
-    assert linear is not None
-    width, points = linear.shape[1], len(linear.targets)
-    rows = width * (width + 1) / 2  # of the matrix of fourth moments
-    products = 2 * points * rows**2 + 4 * rows**3  # of the fourth moments, and two eigenvalues
-    products_of_pass = 4 * points * width
-    # Bytes of the products of all points, and of four such matrices, in float64.
-    return Work(products / products_of_pass, 8.0 * rows * (points + 4 * rows))
-
-
-MEASURE = Measure(take, budget_label="exact limits of the batch", work=_work, applies=_applies)
+MEASURE = Measure(take, applies=_applies)

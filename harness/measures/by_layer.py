@@ -16,7 +16,6 @@ from normbench import names
 from normbench.engine.problem import QUIET, Problem
 from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, spread_iterations
-from normbench.theory.budget import Work
 
 LAYERS_ITERATIONS = 60  # whose layers are measured
 MAX_COSINE_LAYERS = 100  # each takes a gradient of all layers: the work is their number squared
@@ -142,22 +141,9 @@ def _gradient(network: Problem, weights: Array) -> Array:
     return np.asarray(gradient[0], dtype=np.float64)
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the passes of a descent, and of the measured iterations.
-
-    Each measured iteration takes a gradient a layer for the cosines, and four passes for the rest.
-    """
-    settings, network = job.descent.settings, job.descent.train
-    gradients = 0 if network is None or not _has_cosines(network) else _count_layers(network)
-    measured = min(settings.records + 1, LAYERS_ITERATIONS)
-    return Work(settings.iterations + measured * (gradients + 4))
-
-
 MEASURE = Measure(
     take,
     record="by_layer",
-    budget_label="by_layer",
-    work=_work,
     model_kind=NETWORK,
     applies=has_best,
     depends_on=BEST_STEP,

@@ -18,8 +18,6 @@ from normbench.measures.contract import (
 from normbench.measures.inputs import names_of, weights_of_least_cost
 from normbench.normalizers.decomposition import fix_signs
 from normbench.theory import spectra
-from normbench.theory.analysis import curvature_work
-from normbench.theory.budget import Work
 
 CONTOUR_SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
 PRODUCT_BUDGET = 1e11  # multiplications that a grid may take
@@ -367,18 +365,9 @@ def _evaluate(descent: JudgedDescent, weights: Array) -> Array:
     return descent.train.evaluate(models, with_gradient=False).costs
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of a curvature, with the memory of eigenvectors."""
-    work = curvature_work(job.descent.train)
-    size = min(int(np.prod(job.descent.train.shape)), MAX_DENSE_SIZE)
-    return work._replace(memory=work.memory + 24.0 * size**2)  # three matrices in float64
-
-
 MEASURE = Measure(
     take,
     record="contours",
-    budget_label="contours",
-    work=_work,
     model_kind=LINEAR_OR_CONVEX,
     depends_on=BEST_STEP,
 )

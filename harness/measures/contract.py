@@ -21,7 +21,6 @@ from normbench.normalizers.decomposition import Surrogate
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
-from normbench.theory.budget import Work
 from normbench.theory.directions import AtStart
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import PointsCache
@@ -173,7 +172,7 @@ class JudgedDescent:
     @cached_property
     def at_start(self) -> AtStart:
         """The problem at the first start, with the eigendirections of its Hessian."""
-        return AtStart(self.train, self.start[0], self.theory.spectrum)
+        return AtStart(self.train, self.start[0], self.theory.spectrum, self.settings.theory)
 
     @cached_property
     def path(self) -> WeightPath:
@@ -295,10 +294,6 @@ class Measure:
         has_setting: Whether a setting of its own requests the measure. The seconds of requested
             measures are counted apart.
         of_descent: Whether the measure needs a descent, and so `job.descent`.
-        budget_label: The name of the measure in the notes on skipped work, that of its figure if it
-            has one; empty where its work is negligible.
-        work: `work(job) -> Work`: the work of the measure, which the budget of theory must allow
-            (only its memory, where a setting requests the measure).
         depends_on: What the findings depend on in the judging. When a recorded job is judged by
             other rules, findings that follow `STEP_VERDICTS` are computed again; those that follow
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
@@ -317,8 +312,6 @@ class Measure:
     record: str = ""
     has_setting: bool = False
     of_descent: bool = True
-    budget_label: str = ""
-    work: Callable[[FinishedJob], Work] = lambda job: Work()
     depends_on: str = ""
     applies: Callable[[FinishedJob], bool] = lambda job: True
     model_kind: str = ""

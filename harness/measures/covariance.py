@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.normalizers.decomposition import rounding_share
-from normbench.theory import spectra
-from normbench.theory.analysis import facts_work
-from normbench.theory.budget import Work
+from normbench.theory import sizes
 from normbench.theory.shared import PointStatistics
 
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
@@ -82,15 +80,10 @@ def _applies(job: FinishedJob) -> bool:
 
     Theory must be wanted and the points squarable (`allows_point_theory`), and the features few.
     """
-    return (
-        job.descent.theory.allows_point_theory
-        and job.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
+    descent = job.descent
+    return descent.theory.allows_point_theory and sizes.allows_moments(
+        descent.settings.theory, job.dataset.x
     )
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of the statistics of the data set's points."""
-    return facts_work(job.descent.train, job.dataset.x)
-
-
-MEASURE = Measure(take, budget_label="spectrum", work=_work, applies=_applies)
+MEASURE = Measure(take, applies=_applies)

@@ -3,12 +3,11 @@
 import numpy as np
 
 from normbench import names
-from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian
+from normbench.engine.hessian import Hessian
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, spread_iterations
 from normbench.theory import spectra
 from normbench.theory.analysis import extreme_curvatures
-from normbench.theory.budget import Work
 
 CURVATURE_ITERATIONS = 25  # whose curvature is measured
 MAX_DENSE_CURVATURE = 600  # the Hessian of a network of that size takes about a second
@@ -72,22 +71,9 @@ def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
     return float(values[-1]), float(values[0]), condition
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of a descent, and of the eigenvalues at each measured iteration."""
-    descent = job.descent
-    effort, size = descent.train.effort, int(np.prod(descent.train.shape))
-    products = size if size <= MAX_DENSE_CURVATURE else LANCZOS_PRODUCTS
-    measured = min(descent.settings.records + 1, CURVATURE_ITERATIONS)
-    passes = descent.settings.iterations + measured * (effort.setup + products * effort.product)
-    matrix_bytes = 24.0 * min(size, MAX_DENSE_CURVATURE) ** 2  # three matrices in float64
-    return Work(passes, effort.memory + matrix_bytes)
-
-
 MEASURE = Measure(
     take,
     record="curvature",
-    budget_label="curvature along the path",
-    work=_work,
     applies=has_best,
     depends_on=BEST_STEP,
 )

@@ -2,9 +2,9 @@
 
 from normbench import names
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
-from normbench.measures.inputs import work_of_curvature
 from normbench.measures.thresholds import curvature_metrics
 from normbench.theory.analysis import largest_curvature
+from normbench.theory.sizes import allows_second_derivatives
 
 
 def take(job: FinishedJob) -> Findings:
@@ -17,14 +17,13 @@ def take(job: FinishedJob) -> Findings:
 
 
 def _applies(job: FinishedJob) -> bool:
-    """Return whether there are best weights, and a threshold 2/L to compare with."""
-    return job.descent.best is not None and job.descent.theory.threshold is not None
+    """Return whether there are best weights, a threshold to compare with, and a curvature."""
+    descent = job.descent
+    return (
+        descent.best is not None
+        and descent.theory.threshold is not None
+        and allows_second_derivatives(descent.settings.theory, descent.train)
+    )
 
 
-MEASURE = Measure(
-    take,
-    budget_label="curvature at the best weights",
-    work=work_of_curvature,
-    applies=_applies,
-    depends_on=BEST_STEP,
-)
+MEASURE = Measure(take, applies=_applies, depends_on=BEST_STEP)

@@ -14,11 +14,9 @@ from normbench.measures.inputs import (
     sample_indices,
     target_arrays,
     weights_of_least_cost,
-    work_of_curvature,
 )
 from normbench.normalizers.morph import Frames, make_frames
 from normbench.theory.analysis import Theory, theorize
-from normbench.theory.budget import Budget, Work
 from normbench.theory.spectra import gram
 
 FILM_SIDE_BOUNDS = (31, 121)  # cells along one side, by their work
@@ -33,7 +31,6 @@ UNIT_CIRCLE = np.exp(1j * np.linspace(0, 2 * np.pi, 32, endpoint=False))[:, None
 DIRECTIONS = ("direction 1", "direction 2")
 EXCESS_TOLERANCE = 1e-9  # of the cost of the start: a smaller excess is rounding
 LINE_TOLERANCE = 1e-12  # relative: points that lie on a line
-UNLIMITED = Work(float("inf"), float("inf"))
 
 
 class Scene(NamedTuple):
@@ -235,7 +232,7 @@ def _theory(problem: Problem, frame_map: Array, x: Array, start: Array) -> Theor
         slopes = frame_map[1:, 1:]
         l2 = slopes @ (l2 if np.ndim(l2) == 2 else l2 * np.eye(2)) @ slopes.T
     frame_start = start @ np.linalg.inv(frame_map)
-    return theorize(problem.on(x, l2), frame_start[None], Budget(UNLIMITED))
+    return theorize(problem.on(x, l2), frame_start[None], "full")
 
 
 def _condition(theory: Theory) -> float:
@@ -346,8 +343,6 @@ def _reason_against(dataset: Dataset) -> str:
 MEASURE = Measure(
     take,
     record="film",
-    budget_label="film",
-    work=work_of_curvature,
     model_kind=LINEAR,
     reason_against=_reason_against,
 )

@@ -9,8 +9,6 @@ from normbench.datasets import Dataset
 from normbench.measures.contract import Array, FinishedJob, JudgedDescent
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
-from normbench.theory.analysis import curvature_work
-from normbench.theory.budget import Work
 from normbench.theory.minimum import weights_of
 
 MAX_DRAWN_POINTS = 2000
@@ -112,8 +110,3 @@ def scheduled_step_sizes(descent: JudgedDescent, iteration: NDArray[np.int64]) -
     settings, size = descent.settings, descent.best_step.step_size
     passes, factor = settings.step_schedule or (1, 1.0)  # without a schedule it stays
     return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
-
-
-def work_of_curvature(job: FinishedJob) -> Work:
-    """Return the work of the largest curvature at one model's weights."""
-    return curvature_work(job.descent.train)

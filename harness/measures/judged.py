@@ -9,7 +9,6 @@ from normbench.engine.settings import Settings
 from normbench.measures.contract import Array, JudgedDescent, histories_by_key, shadows_of
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import find_least_cost, theorize
-from normbench.theory.budget import Budget, allowance
 from normbench.theory.shared import PointsCache
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules, shadow_tolerance_share
@@ -28,7 +27,7 @@ def judge_descent(
     histories: Histories,
     points_cache: PointsCache,
     seconds: tuple[float, float],
-) -> tuple[JudgedDescent, Budget | None]:
+) -> JudgedDescent:
     """Judge the grid of a job: compute its theory and least cost, then the verdicts.
 
     Args:
@@ -44,16 +43,9 @@ def judge_descent(
         seconds: The seconds of the fit of the scheme, and of the descent of the grid.
 
     Returns:
-        The judged descent, and the remaining budget for more theory (None without theory).
+        The judged descent.
     """
-    passes = settings.iterations * len(settings.step_sizes) * settings.starts
-    wants_theory = settings.theory != "none"
-    size = int(np.prod(train.shape))
-    allowed = (
-        allowance(settings.theory, passes, len(points_cache.x), size) if wants_theory else None
-    )
-    budget = Budget(allowed) if allowed else None
-    theory = theorize(train, start[0], budget)
+    theory = theorize(train, start[0], settings.theory)
     epsilon = float(np.finfo(start.dtype).eps)
     reference = _cost_at_zero_weights(train, start)
     lowest, compared_points = _lowest(histories, epsilon), _points(train)
@@ -61,7 +53,7 @@ def judge_descent(
     if not compared_points and np.isfinite(reference):
         lowest = min(lowest, reference)
     proof = _separating_weights(histories)
-    least = find_least_cost(train, points_cache, lowest, settings.theory, passes, proof)
+    least = find_least_cost(train, points_cache, lowest, settings.theory, proof)
     # Every finite cost but the start's took a step; with batches, a record's part of a pass.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     context = JudgingContext(
@@ -86,8 +78,7 @@ def judge_descent(
     )
     best, chosen = judging.find_shown_step(steps, settings.shown_step)
     outcome = (theory, least, context, steps, best, chosen)
-    descent = JudgedDescent(train, optimizer, settings, search, start, rounds, histories, *outcome)
-    return descent, budget
+    return JudgedDescent(train, optimizer, settings, search, start, rounds, histories, *outcome)
 
 
 def _cost_at_zero_weights(train: Problem, start: Array) -> float:

@@ -20,7 +20,6 @@ from normbench.measures.contract import (
     Measure,
 )
 from normbench.measures.inputs import has_best
-from normbench.theory.budget import Work
 
 SOFT_POSITION = 0.1  # a direction is soft where a step goes less than a tenth of the way
 # A gradient that shrank to this share of the first is rounding in half of its digits.
@@ -82,19 +81,9 @@ def _has_directions(descent: JudgedDescent) -> bool:
     return descent.plain and descent.theory.threshold is not None
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of a descent, of a second gradient an iteration, and of the directions."""
-    descent = job.descent
-    directions_work = descent.at_start.work(len(job.z)) if _has_directions(descent) else Work()
-    passes = directions_work.passes + 2 * descent.settings.iterations
-    return Work(passes, directions_work.memory)
-
-
 MEASURE = Measure(
     take,
     record="landing",
-    budget_label="landing",
-    work=_work,
     applies=has_best,
     depends_on=BEST_STEP,
 )

@@ -12,8 +12,7 @@ import numpy as np
 
 from normbench import names
 from normbench.measures.contract import Array, Findings, FinishedJob, JudgedDescent, Measure
-from normbench.theory.budget import Work
-from normbench.theory.directions import MAX_DENSE_WEIGHTS
+from normbench.theory.sizes import LEFT_OUT
 
 MAX_INTERVALS = 500  # between the iterations whose layers are measured
 MAX_SCORES = 10_000_000  # in memory at the same time
@@ -22,10 +21,7 @@ NOT_LINEAR = "layers are of linear models, and these scores are not linear in th
 NOT_CONVEX = "the cost curves down along some direction of the start"
 NO_ITERATIONS = "no step was made"
 NO_STEP_SIZES = "the optimizer finds its own step sizes"
-TOO_MANY_WEIGHTS = (
-    f"more than {MAX_DENSE_WEIGHTS} weights, and their Hessian is no multiple of the points' Gram "
-    "matrix"
-)
+TOO_LARGE = f"the Hessian, no multiple of the points' Gram matrix, is {LEFT_OUT}"
 
 
 def take(job: FinishedJob) -> Findings:
@@ -72,7 +68,7 @@ def reason_against(descent: JudgedDescent) -> str:
         return NO_START_CURVATURE
     directions = descent.at_start.directions
     if directions is None:
-        return TOO_MANY_WEIGHTS
+        return TOO_LARGE
     if not len(directions.curvature):
         return NO_START_CURVATURE
     return NOT_CONVEX if directions.indefinite else ""
@@ -121,21 +117,9 @@ def _thinned_indices(count: int) -> Array:
     return np.unique(np.linspace(0, count - 1, min(count, MAX_INTERVALS + 1)).round().astype(int))
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of the decomposition and of the measured layers.
-
-    Those take another descent of the best step size, and gradients at the start, at each of the
-    thinned iterations (one more than their intervals) and at the end of each step size.
-    """
-    descent = job.descent
-    if descent.optimizer.gridless or descent.theory.threshold is None or not descent.train.convex:
-        return Work()
-    work = descent.at_start.work(len(job.z))
-    if _is_exact(descent):  # the gradient at the start alone
-        return Work(work.passes + 1, work.memory)
-    iterations = descent.settings.iterations
-    passes = iterations + min(iterations, MAX_INTERVALS) + len(descent.steps) + 2
-    return Work(work.passes + passes, work.memory)
+def _applies(job: FinishedJob) -> bool:
+    """Return whether theory is wanted."""
+    return job.descent.settings.theory != "none"
 
 
-MEASURE = Measure(take, budget_label="melt", work=_work)
+MEASURE = Measure(take, applies=_applies)

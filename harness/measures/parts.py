@@ -3,7 +3,7 @@
 from normbench import names
 from normbench.engine.scheme.probed import find_effects, probe
 from normbench.measures.contract import Findings, FinishedJob, Measure
-from normbench.theory.spectra import MAX_SPECTRUM_FEATURES
+from normbench.theory.sizes import MAX_ROWS
 
 
 def take(job: FinishedJob) -> Findings:
@@ -24,7 +24,7 @@ def take(job: FinishedJob) -> Findings:
 
 def _applies(job: FinishedJob) -> bool:
     """Return whether there are few enough features to probe: one transformed point for each."""
-    return job.dataset.x.shape[1] <= MAX_SPECTRUM_FEATURES
+    return job.dataset.x.shape[1] <= MAX_ROWS
 
 
 MEASURE = Measure(take, applies=_applies)

@@ -39,7 +39,7 @@ def _problems(descent: JudgedDescent) -> list[spectra.Quadratic]:
     assert at_start.gradient is not None
     assert hessian is not None
     return [
-        spectra.quadratic(hessian, linear.surrogate.moment_rows, float(cost), gradient, linear.l2)
+        spectra.quadratic(hessian, float(cost), gradient)
         for cost, gradient in zip(at_start.costs, at_start.gradient.astype(np.float64))
     ]
 

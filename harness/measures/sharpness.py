@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.engine.hessian import MAX_MATRIX_WEIGHTS
 from normbench.measures.contract import (
     BEST_STEP,
     STRETCH_LENGTH,
@@ -13,17 +14,17 @@ from normbench.measures.contract import (
     Measure,
     stretched_iterations,
 )
-from normbench.measures.inputs import has_best, scheduled_step_sizes, work_of_curvature
+from normbench.measures.inputs import has_best, scheduled_step_sizes
+from normbench.theory import sizes
 from normbench.theory.analysis import largest_curvature
-from normbench.theory.budget import allowance
 
-MIN_STRETCHES = 7
+STRETCHES = 7
 OWN_STEP_SIZES = "sharpness: the optimizer finds its own step sizes"
 OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this optimizer's steps"
 
 
 def take(job: FinishedJob) -> Findings:
-    """Return the sharpness at every iteration, or at stretches of three where work is limited.
+    """Return the sharpness at every iteration, or at stretches of three where it takes long.
 
     The sharpness is `step L / 2`, with L the largest curvature at the weights, and the step size of
     that iteration. Below 1 a step lowers the cost. A run whose sharpness stays near 1 is where the
@@ -51,27 +52,23 @@ def take(job: FinishedJob) -> Findings:
 def _sampled(descent: JudgedDescent, points: int) -> NDArray[np.int64]:
     """Return the iterations at which the curvature is computed, increasing.
 
-    They are all iterations if a budget of its own, as large as that of theory, allows that many
-    curvatures; otherwise stretches of `STRETCH_LENGTH`, evenly spaced, as many as are allowed and
-    `MIN_STRETCHES` at least.
+    They are all iterations where the Hessian is a small matrix of not too many points, and under
+    `theory=full`; otherwise `STRETCHES` stretches of `STRETCH_LENGTH`, evenly spaced.
 
     Args:
-        descent: The descent, whose settings define the budget.
+        descent: The descent.
         points: The number of points P.
     """
-    settings = descent.settings
-    passes = settings.iterations * len(settings.step_sizes) * settings.starts
-    allowed = allowance(settings.theory, passes, points, int(np.prod(descent.train.shape))).passes
-    stretch_work = STRETCH_LENGTH * descent.train.effort.largest
-    stretches = max(MIN_STRETCHES, np.floor(allowed / stretch_work))  # infinite where all may be
-    return stretched_iterations(settings.records, STRETCH_LENGTH * stretches)
+    theory, weights = descent.settings.theory, int(np.prod(descent.train.shape))
+    recorded = descent.settings.records + 1
+    is_quick = weights <= MAX_MATRIX_WEIGHTS and sizes.allows(theory, 0, points * weights)
+    stretches = recorded if theory == "full" or is_quick else STRETCHES
+    return stretched_iterations(descent.settings.records, STRETCH_LENGTH * stretches)
 
 
 MEASURE = Measure(
     take,
     record="sharpness",
-    budget_label="sharpness",
-    work=work_of_curvature,
     applies=has_best,
     depends_on=BEST_STEP,
 )

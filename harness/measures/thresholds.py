@@ -4,7 +4,7 @@ from normbench import names
 from normbench.engine.batches import CYCLIC
 from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import Findings, FinishedJob, Measure
-from normbench.theory.spectra import effective_rank, step_threshold
+from normbench.theory.spectra import LIMIT, effective_rank, step_threshold
 
 UNKNOWN = float("nan")
 BATCHES = (
@@ -48,13 +48,11 @@ def take(job: FinishedJob) -> Findings:
             metrics[names.CONDITION.key] = theory.spectrum.condition_number
             metrics[names.RANK.key] = theory.spectrum.rank
         elif theory.spectrum.is_complete:
-            metrics[names.CONDITION_LIMIT.key] = theory.spectrum.limit
+            metrics[names.CONDITION_LIMIT.key] = LIMIT
             notes.append(
-                f"the condition number is more than {theory.spectrum.limit:.2g}: directions are "
+                f"the condition number is more than {LIMIT:.2g}: directions are "
                 "lost in rounding, so that rank and predicted histories are not told"
             )
-        else:
-            notes.append("rank and condition number are not known: Lanczos gives L alone")
         if theory.spectrum.variances is not None:
             metrics[names.EFFECTIVE_RANK.key] = effective_rank(theory.spectrum.variances)
     if job.judged_descent.optimizer.note:

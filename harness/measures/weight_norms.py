@@ -12,7 +12,6 @@ import numpy as np
 from normbench import names
 from normbench.measures.contract import BEST_STEP, NETWORK, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, scheduled_step_sizes, spread_iterations
-from normbench.theory.budget import Work
 
 MAX_NORMS = 200_000  # norms that are kept, over all iterations
 NORMS_ITERATIONS = 500  # at most, whose norms are kept
@@ -44,16 +43,9 @@ def take(job: FinishedJob) -> Findings:
     return Findings(arrays={"iteration": path.iteration, "layer": layer, **arrays})
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the passes of a descent."""
-    return Work(job.descent.settings.iterations)
-
-
 MEASURE = Measure(
     take,
     record="weight_norms",
-    budget_label="weight norms",
-    work=_work,
     model_kind=NETWORK,
     applies=has_best,
     depends_on=BEST_STEP,

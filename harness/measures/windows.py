@@ -7,7 +7,6 @@ A step size trains a direction of curvature h within K iterations where `|1 - a 
 import numpy as np
 
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure
-from normbench.theory.budget import Work
 from normbench.theory.directions import UNIFORM_TOLERANCE
 
 
@@ -57,9 +56,4 @@ def _applies(job: FinishedJob) -> bool:
     return descent.plain and descent.theory.threshold is not None
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of the eigendirections at the start, see `AtStart.work`."""
-    return job.descent.at_start.work(len(job.z))
-
-
-MEASURE = Measure(take, budget_label="windows", work=_work, applies=_applies)
+MEASURE = Measure(take, applies=_applies)

@@ -4,9 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
-from normbench.theory import spectra
-from normbench.theory.budget import Work
-from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition_work
+from normbench.theory import sizes, spectra
 
 
 def take(job: FinishedJob) -> Findings:
@@ -31,23 +29,8 @@ def _applies(job: FinishedJob) -> bool:
         and descent.best is not None
         and descent.theory.threshold is not None
         and not descent.theory.exact
-        and int(np.prod(descent.train.shape)) <= MAX_DENSE_WEIGHTS
+        and sizes.allows_matrix(descent.settings.theory, descent.train)
     )
 
 
-def _work(job: FinishedJob) -> Work:
-    """Return the work of the dense Hessian and of its eigenvalues."""
-    effort = job.descent.train.effort
-    size = int(np.prod(job.descent.train.shape))
-    eigen_work = decomposition_work(size, len(job.z), size)
-    passes = effort.setup + size * effort.product + eigen_work.passes
-    return Work(passes, effort.memory + eigen_work.memory)
-
-
-MEASURE = Measure(
-    take,
-    budget_label="curvatures at the best weights",
-    work=_work,
-    applies=_applies,
-    depends_on=BEST_STEP,
-)
+MEASURE = Measure(take, applies=_applies, depends_on=BEST_STEP)

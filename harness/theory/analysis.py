@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, score_curvatures
+from normbench.datasets.on_disk.points import Rows
+from normbench.engine.hessian import Hessian, score_curvatures
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
-from normbench.theory import separability, spectra
-from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
+from normbench.theory import separability, sizes, spectra
 from normbench.theory.minimum import (
     Minimum,
     minimize,
@@ -25,6 +24,7 @@ from normbench.theory.shared import PointsCache
 
 SQUARABLE_LIMIT = 1e150  # of a coordinate: the squares of larger ones overflow
 FEW_CLASSES = 50  # the second derivatives of one point of each class are then 1 MB
+MAX_SOLVER_PRODUCTS = 1000  # of the Hessian, in all steps: measured, 24 to 348 on small data
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
 
@@ -74,76 +74,58 @@ class Theory:
         return "global bound" if self.lipschitz is not None else "curvature at the start"
 
 
-def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theory:
+def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory:
     """Return the theory of descending a problem from the weights of one model.
 
-    The global bound is computed first, then the curvature at the start, as far as the budget
-    allows. Only a model whose scores are linear in its weights has a global bound.
+    Only a model whose scores are linear in its weights has a global bound.
 
     Args:
         train: The problem of the training points.
         start: The weights of one model, of the problem's shape.
-        budget: The work that theory may take, which is reduced by what it takes; None for no
-            theory.
+        theory_setting: The setting `theory`: `auto`, `full` or `none`.
 
     Returns:
         The spectrum of the Hessian's bound, L, the curvature at the start, and a note on what is
         missing.
     """
-    if budget is None:
+    if theory_setting == "none":
         return Theory(note=NOT_ASKED, allows_point_theory=False)
     gram = spectrum = lipschitz = bound = None
     exact = False
     linear = train.linear
-    if linear is not None:
-        if not _has_moments(linear, budget):
-            return _theorize_start(train, start, budget)
+    # Points in memory are their own moment rows; of others, few rows of the same moments are made.
+    has_rows = linear is not None and (
+        isinstance(linear.points, np.ndarray) or sizes.allows_moments(theory_setting, linear.points)
+    )
+    if linear is not None and has_rows:
         rows = linear.surrogate.moment_rows
         if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
             return Theory(note="the points are too large to be squared", allows_point_theory=False)
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
         gram = spectrum = (
-            _compute_spectrum(rows, train.shape[0], budget)
-            if linear.surrogate.holds_all_points
-            else spectra.spectrum(rows)  # of few rows: it costs next to nothing
+            spectra.spectrum(rows)
+            if sizes.allows_spectrum(theory_setting, linear.points)
+            else spectra.Spectrum(np.array([spectra.largest_gram(rows)]), is_complete=False)
         )
-        if bound is not None and spectrum is not None:
+        if bound is not None:
             spectrum = spectra.penalize(spectrum, bound, linear.l2, rows)
             lipschitz = spectrum.largest
     at_start, note = _curvature_at_zero(linear, start, gram), ""
-    if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
+    if at_start is None and sizes.allows_second_derivatives(theory_setting, train):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:  # no curvature is not a curvature of 0, and gives no threshold
         note, at_start = NO_CURVATURE, None
-    # Of a network the curvature at the start bounds no step.
-    has_threshold = linear is not None or train.convex
-    return Theory(spectrum, lipschitz, at_start, exact, note, has_threshold=has_threshold)
-
-
-def _has_moments(train: Linear, budget: Budget) -> bool:
-    """Return whether the points' moments can be computed within the budget, which is reduced.
-
-    Points in memory are their own moment rows. For points on disk, few rows with the same moments
-    are computed by a decomposition that does not copy the points: three times the work of a
-    product.
-    """
-    width, classes = train.shape[1], train.shape[0]
-    if isinstance(train.points, np.ndarray):
-        return True
-    passes = 1.7 * width / classes / train.points.density
-    moments_work = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
-    return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
-        "the points' moments", moments_work
+    return Theory(
+        spectrum,
+        lipschitz,
+        at_start,
+        exact,
+        note,
+        allows_point_theory=linear is None or has_rows,
+        # Of a network the curvature at the start bounds no step.
+        has_threshold=linear is not None or train.convex,
     )
-
-
-def _theorize_start(train: Problem, start: NDArray[Any], budget: Budget) -> Theory:
-    """Return a theory of the curvature at the start alone, for points of unknown moments."""
-    if not budget.affords("curvature at the start", curvature_work(train)):
-        return Theory(allows_point_theory=False)
-    at_start, note = largest_curvature(train, start)
-    return Theory(at_start=at_start or None, note=note, allows_point_theory=False)
 
 
 def _curvature_at_zero(
@@ -174,66 +156,6 @@ def _curvature_at_zero(
     if not np.allclose(second_derivatives, second_derivatives[:, :, :1], rtol=1e-12, atol=1e-15):
         return None
     return float(np.linalg.eigvalsh(second_derivatives[:, :, 0])[-1]) * gram.largest
-
-
-def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
-    """Return the Gram matrix's spectrum, with the most digits that the budget allows.
-
-    From singular values: an orthogonal decomposition of the points and about 20 N^3. From
-    eigenvalues: two products of matrices and about 30 N^3. Otherwise the largest alone, by Lanczos,
-    from products with one column each.
-
-    Args:
-        x: Points (P, N).
-        classes: The number of scores of a point C, by which a pass grows.
-        budget: The work that theory may take, which is reduced.
-
-    Returns:
-        The spectrum; None where the budget allows none of the three.
-    """
-    size = min(x.shape[0], x.shape[1] + 1)
-    cubes = size**3 / (4 * x.size)  # the passes of N^3 multiplications, for one score
-    memory = 8.0 * x.size + 36.0 * size * (x.shape[1] + 1)
-    singular_work = Work((2 * size + 20 * cubes) / classes, memory)
-    # `allows` first: `affords` would note as skipped what the eigenvalues below can replace.
-    if size <= spectra.MAX_SPECTRUM_FEATURES and budget.allows(singular_work):
-        budget.affords("singular values", singular_work)
-        return spectra.spectrum(x)
-    # With no more points than features `gram_spectrum` forms products of points, from three copies.
-    copies = 24.0 * x.size if x.shape[1] >= len(x) else 0.0
-    eigen_work = Work((size + 30 * cubes) / classes, copies + 48.0 * size**2)
-    if size <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
-        "rank and condition number", eigen_work
-    ):
-        return spectra.gram_spectrum(x)
-    float64_copy = 8.0 * x.size if x.itemsize < 8 else 0.0
-    if budget.affords("L", Work(LANCZOS_PRODUCTS / classes, float64_copy)):
-        return spectra.Spectrum(np.array([spectra.largest_gram(x)]), is_complete=False)
-    return None
-
-
-def facts_work(train: Problem, x: NDArray[Any]) -> Work:
-    """Return the work of computing the `PointStatistics` of a data set's points.
-
-    Args:
-        train: The problem, whose number of weights defines the work of a pass.
-        x: Points (P, N) before any scheme.
-
-    Returns:
-        Passes over the points, each of the work of one run's gradient, and bytes.
-    """
-    width = x.shape[1] + 1  # of the data: the problem may have fewer features, under its scheme
-    # A pass is 4 multiplications for each point and weight; the statistics take `4 P width^2` for
-    # Gram matrix and covariance, and `60 width^3` for their and the correlation's eigenvalues.
-    passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
-    return Work(
-        float(passes), 8.0 * (min(len(x), CENTRED_POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2)
-    )
-
-
-def curvature_work(train: Problem) -> Work:
-    """Return the work of the Hessian's largest eigenvalue at one model's weights."""
-    return Work(train.effort.largest, train.effort.memory)
 
 
 def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | None, str]:
@@ -276,7 +198,6 @@ def find_least_cost(
     points_cache: PointsCache,
     lowest: float,
     theory_setting: str,
-    passes: int,
     proof: NDArray[Any] | None = None,
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
@@ -292,7 +213,6 @@ def find_least_cost(
         lowest: The lowest cost that the job saw, zero weights included, used where the least cost
             is not found.
         theory_setting: The setting `theory`: `auto`, `full` or `none`.
-        passes: The number of passes of the descent, all runs counted.
         proof: Weights of one model, from the descent, that misclassify no point; None where there
             are none.
 
@@ -308,24 +228,21 @@ def find_least_cost(
     if not train.convex:
         return _lowest_seen(lowest, "the cost is not convex")
     penalized = bool(np.any(linear.l2))
-    allowed = _allowed(linear, points_cache, theory_setting, passes)
-    density = _density(linear)
-    size = int(np.prod(linear.shape))
-    # To check the proof takes a pass over all entries of the points, those that are 0 included.
-    allowed_passes = allowance(theory_setting, passes, len(linear.targets), size).passes
-    can_read = density == 1 or allowed_passes * density >= 1
     if (
         proof is not None
         and not penalized
-        and can_read
+        and sizes.allows(theory_setting, 0, _count_filled(linear.points))
         and separability.proves_separable(linear, proof)
     ):
         return zero_at_infinity()
+    if not sizes.allows_least_cost(theory_setting, train, points_cache.x):
+        seen = _lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}")
+        return replace(seen, case=separability.decide_by_rule(linear))
     try:
-        minimum = _solve(linear, points_cache, lowest, allowed)
+        minimum = _solve(linear, points_cache, lowest, theory_setting)
         case = separability.decide_by_rule(linear) if minimum.case == UNDECIDED else minimum.case
         if case == UNDECIDED and linear.traits.separable and not penalized:
-            case = _decide_by_program(linear, points_cache, allowed)
+            case = _decide_by_program(linear, points_cache, theory_setting)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         # Autograd has no second derivative, or a decomposition fails: the descent goes on without.
         one_line = " ".join(str(error).split())
@@ -334,60 +251,35 @@ def find_least_cost(
     return zero_at_infinity() if case == STRICTLY else replace(minimum, case=case)
 
 
-def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, passes: int) -> Work:
-    """Return the work allowed for solving for the least cost, less that of sphering the points.
-
-    It is none where the points have too many features to be sphered.
-
-    Args:
-        train: The problem of the training points.
-        points_cache: The cache of the data set's points before any scheme.
-        theory_setting: The setting `theory`.
-        passes: The number of passes of the descent, all runs counted.
-    """
-    # The data may be sphered, too, of which a scheme may keep only few features.
-    features = max(train.shape[1] - 1, points_cache.x.shape[1])
-    if features > spectra.MAX_SPECTRUM_FEATURES:
-        return Work()
-    classes = train.shape[0]
-    allowed = allowance(theory_setting, passes, len(points_cache.x), classes * (features + 1))
-    return allowed._replace(
-        passes=allowed.passes * _density(train) - 1.5 * (features + 1) / classes
-    )
+def _count_filled(x: Rows) -> int:
+    """Return the number of entries (P, N) of sparse points that are made dense; 0 of dense ones."""
+    return 0 if sizes.density(x) == 1 else len(x) * x.shape[1]
 
 
-def _density(train: Linear) -> float:
-    """Return the share of the points' entries that a product reads: below 1 for sparse points."""
-    return 1.0 if isinstance(train.points, np.ndarray) else float(train.points.density)
+def _solve(train: Linear, points_cache: PointsCache, lowest: float, theory_setting: str) -> Minimum:
+    """Return the least cost by a second-order solver.
 
-
-def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:
-    """Return the least cost by a second-order solver, as far as the work is allowed.
-
-    Where it is not, or the solver fails, the lowest cost seen stands in for the least cost.
+    Where the solver fails, the lowest cost seen stands in for the least cost.
 
     Args:
         train: The problem of the training points.
         points_cache: The cache of the data set's points before any scheme.
         lowest: The lowest cost that the job saw, zero weights included.
-        allowed: The work that may be taken, from `_allowed`.
+        theory_setting: The setting `theory`; `full` for a solver without a limit of products.
     """
-    if allowed.passes <= train.effort.setup:
-        return _lowest_seen(lowest, SKIPPED)
-    if train.effort.memory > allowed.memory:
-        return _lowest_seen(lowest, TOO_MUCH_MEMORY)
     classes = train.shape[0]
     if _piecewise_linear(train.cost, classes):
         return _lowest_seen(lowest, NO_CURVATURE)
+    products = np.inf if theory_setting == "full" else MAX_SOLVER_PRODUCTS
     if np.any(train.l2):
-        solution = minimize(sphere_problem(train), classes, allowed.passes)
+        solution = minimize(sphere_problem(train), classes, products)
     else:
         solution = _solve_once(
             "least",
             train,
             points_cache,
-            lambda problem: minimize(problem, classes, allowed.passes),
-            allowed.passes,
+            lambda problem: minimize(problem, classes, products),
+            products,
         )
     if not solution.is_solved or not np.isfinite(solution.value):
         unreached = replace(solution, value=min(lowest, solution.value), is_solved=False)
@@ -395,13 +287,13 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Wor
     return solution
 
 
-def _decide_by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
+def _decide_by_program(train: Linear, points_cache: PointsCache, theory_setting: str) -> str:
     """Return whether weights attain the least cost, one of `names.CASES`, by the linear program.
 
-    UNDECIDED where its work is not allowed.
+    UNDECIDED where it is too large.
     """
-    work = separability.program_work(len(train.targets), train.shape[0], train.shape[1] - 1)
-    if work.passes >= allowed.passes or work.memory > allowed.memory:
+    margins = len(train.targets) * max(1, train.shape[0] - 1)
+    if margins > separability.MAX_MARGINS or not sizes.allows(theory_setting, margins):
         return UNDECIDED
     return _solve_once("case", train, points_cache, separability.decide_by_program)
 

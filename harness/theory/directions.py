@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import score_curvatures
 from normbench.engine.problem import Linear, Problem
-from normbench.theory import spectra
+from normbench.theory import sizes, spectra
 from normbench.theory.analysis import FEW_CLASSES
-from normbench.theory.budget import Work
 
 Array = NDArray[Any]
-MAX_DENSE_WEIGHTS = 2000  # weights: the eigenvectors of a matrix of that size take seconds
 UNIFORM_TOLERANCE = 1e-9  # relative: curvatures of one kind at every point
 
 
@@ -58,16 +56,13 @@ class AtStart:
         train: The problem of the training points.
         start: The first start, weights of the problem's shape.
         spectrum: The spectrum of the Hessian's bound, which theory computed; None without one.
+        theory_setting: The setting `theory`.
     """
 
     train: Problem
     start: Array
     spectrum: spectra.Spectrum | None
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return int(np.prod(self.train.shape))
+    theory_setting: str = "auto"
 
     @cached_property
     def uniform_curvature(self) -> "UniformCurvature | None":
@@ -95,56 +90,21 @@ class AtStart:
 
     @cached_property
     def directions(self) -> Directions | None:
-        """The eigendirections; None where the Hessian is too large a matrix to decompose.
+        """The eigendirections; None where a matrix of the Hessian is left out for its size.
 
         With a uniform curvature they follow from the spectrum that theory computed; otherwise from
         the Hessian as a matrix.
         """
         linear = self.train.linear
         if self.uniform_curvature and linear and linear.traits.curvature and self.spectrum:
-            rows = linear.surrogate.moment_rows
-            bound = linear.traits.curvature
-            values, vectors = spectra.eigenvectors(self.spectrum, rows, linear.l2, bound)
-            values = values * (self.uniform_curvature.curvature / bound)
+            values, vectors = spectra.eigenvectors(self.spectrum)
+            values = values * (self.uniform_curvature.curvature / linear.traits.curvature)
             return Directions(values, vectors, self.uniform_curvature.multiplicity, 0.0)
-        if self.size > MAX_DENSE_WEIGHTS:
+        if not sizes.allows_matrix(self.theory_setting, self.train):
             return None
         values, vectors = np.linalg.eigh(self.train.hessian(self.start).matrix())
         live = len(spectra.eigenvalues_above_rounding(values, len(values)))
         return Directions(values[::-1][:live], vectors[:, ::-1][:, :live], 1, float(values[0]))
-
-    def work(self, points: int) -> Work:
-        """Return the work of `directions`, 0 where they are computed already or are too large.
-
-        Args:
-            points: The number of points P.
-        """
-        if "directions" in vars(self):  # `cached_property` has stored them
-            return Work()
-        if self.uniform_curvature is not None:
-            return decomposition_work(self.train.shape[-1], points, self.size)
-        return (
-            decomposition_work(self.size, points, self.size)
-            if self.size <= MAX_DENSE_WEIGHTS
-            else Work()
-        )
-
-
-def decomposition_work(size: int, points: int, weights: int) -> Work:
-    """Return the work of a symmetric matrix's eigenvectors, in passes over the points.
-
-    Args:
-        size: The number of rows of the matrix.
-        points: The number of points P.
-        weights: The number of weights of one model, C (N + 1): a pass is `4 P` times as many
-            multiplications.
-
-    Returns:
-        Passes, and the bytes of three such matrices.
-    """
-    products = 10 * size**3  # about, of eigenvalues and eigenvectors
-    products_of_pass = 4.0 * max(points, 1) * weights
-    return Work(products / products_of_pass, 24.0 * size**2)
 
 
 class UniformCurvature(NamedTuple):

@@ -22,7 +22,7 @@ TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
 # The length of Newton's step, relative to the weights: where the minimum is at infinity it does not
 # shrink.
 SMALL_RELATIVE_STEP = 1e-4
-STOPPED = "damped Newton, stopped: more work than the descent; theory=full finishes it"
+STOPPED = "damped Newton, stopped after its largest number of products; theory=full goes on"
 MAX_STEPS = 200
 MAX_PRODUCTS = 500  # Hessian-vector products a step
 MIN_DAMPING = 1e-10  # relative to the Hessian's diagonal
@@ -185,7 +185,7 @@ def _products(basis: Array, x: Array, mean: Array) -> Array:
     return products / len(x)
 
 
-def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimum:
+def minimize(problem: Linear, classes: int, max_products: float = np.inf) -> Minimum:
     """Return the least mean cost of a problem whose points are sphered.
 
     Damped Newton, halving the step until the cost falls: Cholesky on the Hessian where it is small,
@@ -196,13 +196,12 @@ def minimize(problem: Linear, classes: int, allowance: float = np.inf) -> Minimu
             `penalty_of_basis`, where the cost has a penalty on the weights of the points before
             sphering.
         classes: The number of scores of a point C.
-        allowance: The largest number of passes over the points, each of the work of a gradient; a
-            count and not a time, so that the answer repeats.
+        max_products: The number of Hessian-vector products after which no further step is made.
 
     Returns:
         The least cost, with the scores (C, P) at it where the solver met its tolerance.
     """
-    solution, weights = _newton(problem, classes, allowance)
+    solution, weights = _newton(problem, classes, max_products)
     if not solution.is_solved or solution.at_infinity:
         return solution
     return replace(solution, scores=problem.scores(weights, problem.surrogate.moment_rows))
@@ -224,13 +223,13 @@ def weights_of(scores: Array, z: Array) -> Array:
     return np.column_stack([scores.mean(axis=1) - slopes @ compute_mean(z), slopes])
 
 
-def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, Array]:
+def _newton(problem: Linear, classes: int, max_products: float) -> tuple[Minimum, Array]:
     """Return the minimum that damped Newton reaches from zero weights, and its last weights.
 
     Args:
         problem: A problem on sphered points (P, r).
         classes: The number of scores of a point C.
-        allowance: The largest number of passes.
+        max_products: The number of Hessian-vector products after which no further step is made.
 
     Returns:
         The minimum, and the weights (C, r + 1).
@@ -240,20 +239,18 @@ def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, A
     first_norm = norm = float(np.linalg.norm(gradient))
     if first_norm == 0:
         return _flat_start(problem, weights, cost), weights
-    penalized, effort = bool(np.any(problem.l2)), problem.effort
-    relative_step, passes = np.inf, 2.0
+    penalized = bool(np.any(problem.l2))
+    relative_step, products = np.inf, 0
     for _ in range(MAX_STEPS):
         # With a penalty the least cost is above 0, even if some weights separate the classes.
         if not penalized and proves_separable(problem, weights):
             return zero_at_infinity(norm / first_norm), weights
         if norm <= TOLERANCE * first_norm and relative_step <= SMALL_RELATIVE_STEP:
             return Minimum(cost, norm / first_norm, "damped Newton", True), weights
-        if passes + effort.setup > allowance:
+        if products >= max_products:
             return Minimum(cost, norm / first_norm, STOPPED, False), weights
-        step, products = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
-        # 2: the gradient at the new weights, and the costs of the step's trial lengths. `matrix` is
-        # None where Newton's step took products instead.
-        passes += 2 + effort.setup + (effort.matrix or products * effort.product)
+        step, taken = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
+        products += taken
         step_length = _backtrack(problem, weights, step, cost, float(np.sum(step * gradient)))
         if step_length == 0:  # no length lowers the cost
             break

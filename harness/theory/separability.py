@@ -26,7 +26,6 @@ import numpy as np
 from normbench.datasets.on_disk.points import iterate_blocks
 from normbench.engine.problem import Array, Linear
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
-from normbench.theory.budget import Work
 
 MAX_MARGINS = 20_000  # margins: beyond, the program takes minutes and more
 # Of the weights of sphered points: a gap below a millionth of the points' spread is not seen.
@@ -102,24 +101,6 @@ def _has_positive_margins(problem: Linear, weights: Array, x: Array, targets: Ar
     own_scores = scores[targets, np.arange(len(targets))]
     scores[targets, np.arange(len(targets))] = -np.inf  # leaves the scores of the other classes
     return bool(np.all(own_scores - scores.max(axis=0) > rounding))
-
-
-def program_work(points: int, classes: int, features: int) -> Work:
-    """Return the work of the program for points of C scores; infinite beyond its limit.
-
-    A step of the simplex method reads the margins about as a pass reads the points, and there are
-    about as many steps as margins: measured, 300 to 3,600 margins, within a factor of 3.
-
-    Args:
-        points: The number of points P.
-        classes: The number of scores of a point C.
-        features: The number of features of a point.
-    """
-    margins = points * max(1, classes - 1)
-    if margins > MAX_MARGINS:
-        return Work(float("inf"), float("inf"))
-    # A row of the program holds the features, the bias and t, for the own and the other class.
-    return Work(margins, 32.0 * margins * min(classes, 2) * (features + 2))
 
 
 def decide_by_program(problem: Linear) -> str:

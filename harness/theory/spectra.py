@@ -12,24 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.hessian import LinearHessian, add_penalty
+from normbench.engine.hessian import LinearHessian
 from normbench.normalizers.decomposition import (
+    CENTRED_POINTS_PER_BLOCK,
+    QR_ROWS_PER_COLUMN,
     blocks,
     compute_mean,
-    mean_and_covariance,
     rounding_share,
-    small_blocks,
 )
 
 Array = NDArray[np.float64]
 SINGULAR_RESOLUTION = 1e-15  # of the largest singular value: smaller ones are rounding
-# Over N + 1: the condition number that can be told from a matrix's eigenvalues.
-EIGEN_RESOLUTION = 1e15
+LIMIT = SINGULAR_RESOLUTION**-2  # the largest condition number that can be resolved
 # Condition number: beyond it a gradient's rounding shows in predictions.
 MAX_PREDICTED_CONDITION = 1e24
 MAX_COUNTED_ITERATIONS = 1 << 60  # iterations
-# Of a spectrum, which then takes seconds; beyond, Lanczos finds L alone.
-MAX_SPECTRUM_FEATURES = 2000
 
 
 class Spectrum(NamedTuple):
@@ -39,18 +36,16 @@ class Spectrum(NamedTuple):
         values: The eigenvalues `(n,)`, decreasing.
         is_complete: False where only the largest is known, so that rank and condition number are
             unknown.
-        lost: Whether some directions above rounding have eigenvalues below `largest / limit`, which
+        lost: Whether some directions above rounding have eigenvalues below `largest / LIMIT`, which
             cannot be resolved and are missing in `values`.
-        limit: The largest condition number that can be resolved.
-        root: A matrix with `root'root = H`; None where H itself was formed.
-        variances: The eigenvalues of the points' covariance, `(M,)`, decreasing; None where they
-            are not known.
+        root: A matrix with `root'root = H`; None unless complete.
+        variances: The eigenvalues of the points' covariance, `(M,)`, decreasing; None unless
+            complete.
     """
 
     values: Array
     is_complete: bool = True
     lost: bool = False
-    limit: float = float("inf")
     root: Array | None = None
     variances: Array | None = None
 
@@ -129,15 +124,12 @@ def eigenvalues_above_rounding(values: Array, size: int) -> Array:
 def spectrum(x: NDArray[Any]) -> Spectrum:
     """Return the spectrum of the Gram matrix of points x (P, N), from singular values of [1 X].
 
-    `[1 X] = [1/sqrt(P) Q] sqrt(P) root` with `root = [[1, m'], [0, R / sqrt(P)]]`, m the mean and Q
-    R the centred points. The rank is 1 more than that of R with each column scaled to length 1, so
-    that no direction counts as rounding because another is large. Singular values down to 1e-15 of
-    the largest are accurate; where root is invertible, the norm of its inverse gives the smallest
-    one, however small.
+    They are those of `root = [[1, m'], [0, R]]`, m the mean and `R'R` the covariance. The rank is 1
+    more than that of R with each column scaled to length 1, so that no direction counts as rounding
+    because another is large. Singular values down to 1e-15 of the largest are accurate; where root
+    is invertible, the norm of its inverse gives the smallest one, however small.
     """
-    mean, centred = _centred(x)
-    _, triangle = linalg.qr(centred, overwrite_a=True, mode="raw", check_finite=False)
-    triangle /= np.sqrt(len(x))
+    mean, triangle = _covariance_root(x)
     root = np.zeros((len(triangle) + 1, len(mean) + 1))
     root[0] = np.r_[1.0, mean]
     root[1:, 1:] = triangle
@@ -164,25 +156,28 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
     return Spectrum(
         singular_values[is_resolved] ** 2,
         lost=not is_resolved.all(),
-        limit=SINGULAR_RESOLUTION**-2,
         root=root,
         variances=variances,
     )
 
 
-def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean (N,) of points, and the centred points (P, N).
+def _covariance_root(x: NDArray[Any]) -> tuple[Array, Array]:
+    """Return the mean (N,) of points x (P, N), and R (k, N), k <= N, with R'R their covariance.
 
-    The rounding error of the mean is removed from both. The centred points are the only copy, in
-    the memory order that a decomposition in place needs.
+    R is upper triangular, from orthogonal decompositions of one block of centred points after the
+    other. The rounding error of the mean is removed from both.
     """
-    mean = compute_mean(x)
-    centred = np.empty(x.shape, order="F")
-    for block in small_blocks(x):
-        np.subtract(x[block], mean, out=centred[block])
-    mean_correction = centred.mean(axis=0)
-    centred -= mean_correction
-    return mean + mean_correction, centred
+    mean, width = compute_mean(x), x.shape[1]
+    slices = list(blocks(len(x), max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * width)))
+    mean_correction = np.zeros_like(mean)
+    for block in slices:
+        mean_correction += np.asfortranarray(x[block] - mean).sum(axis=0)
+    mean_correction /= len(x)
+    triangle = np.zeros((0, width))
+    for block in slices:
+        rows = np.vstack([triangle, x[block] - mean - mean_correction])
+        _, triangle = linalg.qr(rows, overwrite_a=True, mode="raw", check_finite=False)
+    return mean + mean_correction, triangle / np.sqrt(len(x))
 
 
 def _rank(covariance_root: Array, points: int, mean: Array) -> int:
@@ -214,9 +209,7 @@ def principal_axes(x: NDArray[Any]) -> tuple[Array, Array, Array]:
         The mean `(N,)`; the variances `(r,)`, decreasing, of the directions above rounding; and
         their unit vectors as columns `(N, r)`.
     """
-    mean, centred = _centred(x)
-    _, triangle = linalg.qr(centred, overwrite_a=True, mode="raw", check_finite=False)
-    triangle /= np.sqrt(len(x))
+    mean, triangle = _covariance_root(x)
     _, deviations, rows = linalg.svd(triangle, full_matrices=False)
     deviations = deviations[: _rank(triangle, len(x), mean)]
     rank = np.count_nonzero(deviations > SINGULAR_RESOLUTION * deviations[:1])
@@ -236,53 +229,6 @@ def correlation_rank(covariance: Array, points: int, mean: Array) -> int:
     scales = _scales(np.sqrt(np.maximum(np.diag(covariance), 0.0)), points, mean)
     correlation = covariance / np.outer(scales, scales)
     return len(eigenvalues_above_rounding(linalg.eigvalsh(correlation), len(correlation)))
-
-
-def gram_spectrum(x: NDArray[Any]) -> Spectrum:
-    """Return the spectrum of the Gram matrix of points x (P, N), from the matrix itself.
-
-    With fewer points than features it is computed from the matrix of the points' products; by
-    Lanczos, the largest alone, where both are more than 2,000. Eigenvalues below N times rounding
-    of the largest are lost; the correlation of the features, which has no such differences of
-    scale, shows whether there are any.
-    """
-    width = x.shape[1] + 1
-    if min(len(x), width) > MAX_SPECTRUM_FEATURES:
-        return Spectrum(np.array([largest_gram(x)]), is_complete=False)
-    gram_like, covariance, correlation = _moments(x)
-    values, correlation_values, variances = map(
-        linalg.eigvalsh, (gram_like, correlation, covariance)
-    )
-    values = eigenvalues_above_rounding(values, width)
-    return Spectrum(
-        values,
-        lost=len(values)
-        < 1
-        + len(
-            eigenvalues_above_rounding(correlation_values, width)
-        ),  # 1: the direction of the bias
-        limit=EIGEN_RESOLUTION / width,
-        variances=np.maximum(variances[::-1], 0.0),
-    )
-
-
-def _moments(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return matrices with the nonzero eigenvalues of Gram matrix, covariance and correlation.
-
-    They are these matrices themselves, or, for points x (P, N) that are no more than the features,
-    the matrices of the points' products (P, P).
-    """
-    if x.shape[1] < len(x):
-        mean, covariance = mean_and_covariance(x)
-        scales = _scales(np.sqrt(np.maximum(np.diag(covariance), 0.0)), len(x), mean)
-        return gram(x), covariance, covariance / np.outer(scales, scales)
-    x = x.astype(np.float64, copy=False)
-    mean, centred = _centred(x)
-    scaled = centred / _scales(centred.std(axis=0), len(x), mean)
-    # `x @ x.T + 1` holds the products of the points [1 x].
-    products = ((x @ x.T + 1), centred @ centred.T, scaled @ scaled.T)
-    gram_like, covariance, correlation = (product / len(x) for product in products)
-    return gram_like, covariance, correlation
 
 
 def _scales(deviations: Array, points: int, mean: Array) -> Array:
@@ -324,7 +270,7 @@ def penalize(
     root = None if spectrum_of_gram.root is None else np.sqrt(factor) * spectrum_of_gram.root
     if not np.any(l2):
         return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values, root=root)
-    if not spectrum_of_gram.is_complete:
+    if root is None:
         # As if the penalty were on the bias, too: at most 2 l2 too large.
         largest_l2 = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
         bound = factor * spectrum_of_gram.values[:1] + 2 * largest_l2
@@ -333,13 +279,6 @@ def penalize(
     penalty_rows = penalty_root(l2, width)
     # A penalty in every direction of the features leaves none at rounding level.
     penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1
-    if root is None:
-        values = eigenvalues_above_rounding(
-            linalg.eigvalsh(add_penalty(factor * gram(x), l2, (1, width))), width
-        )
-        return spectrum_of_gram._replace(
-            values=values, lost=bool(spectrum_of_gram.lost and not penalizes_all)
-        )
     rank = width if penalizes_all else spectrum_of_gram.rank
     stacked = np.asarray(np.linalg.qr(np.vstack([root, penalty_rows]), mode="r"))
     return _of_root(stacked, rank, spectrum_of_gram.variances)
@@ -368,49 +307,33 @@ def step_threshold(lipschitz: float) -> float:
     return 2 / lipschitz if lipschitz > 0 else float("inf")
 
 
-def eigenvectors(
-    hessian: Spectrum, x: NDArray[Any], l2: float | Array, curvature: float
-) -> tuple[Array, Array]:
-    """Return the nonzero eigenvalues and the eigenvectors of a Hessian of uniform curvature.
-
-    Args:
-        hessian: The spectrum of the Hessian.
-        x: Points (P, N), or rows with their mean and covariance.
-        l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
-        curvature: The cost's second derivative in its scores, with which the spectrum was computed.
+def eigenvectors(hessian: Spectrum) -> tuple[Array, Array]:
+    """Return the nonzero eigenvalues and the eigenvectors of a complete spectrum.
 
     Returns:
         Eigenvalues `(n,)`, decreasing, and unit vectors as columns `(N + 1, n)`, bias first.
     """
-    if hessian.root is not None:
-        _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
-        nonzero = slice(hessian.rank)
-        return roots[nonzero] ** 2, rows[nonzero].T
-    values, vectors = linalg.eigh(add_penalty(curvature * gram(x), l2, (1, x.shape[1] + 1)))
-    return values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
+    _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
+    nonzero = slice(hessian.rank)
+    return roots[nonzero] ** 2, rows[nonzero].T
 
 
-def quadratic(
-    hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array
-) -> Quadratic:
+def quadratic(hessian: Spectrum, start: float, gradient: Array) -> Quadratic:
     """Return a least-squares cost along the eigenvectors of its Hessian.
 
     Predictions are computed from the cost and the gradient at the start. Computed from the minimum,
     they would lose half of their digits.
 
     Args:
-        hessian: The spectrum of the Hessian.
-        x: Points (P, N), or rows with their mean and covariance.
+        hessian: The complete spectrum of the Hessian.
         start: The cost at the start.
         gradient: The gradient at the start, `(C, N + 1)`.
-        l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
 
     Returns:
         The cost at the start, eigenvalues, and squared gradients along the eigenvectors, summed
         over the C scores.
     """
-    least_squares_curvature = 2.0  # of squares without a factor 1/2
-    values, vectors = eigenvectors(hessian, x, l2, least_squares_curvature)
+    values, vectors = eigenvectors(hessian)
     squared_gradient = (gradient @ vectors) ** 2
     return Quadratic(start, values, squared_gradient.sum(axis=0))
 

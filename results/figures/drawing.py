@@ -54,7 +54,7 @@ def missing_figure_message(sweep: Sweep, name: str) -> str:
     # Figures of a whole sweep need two problems, whatever the verdicts are.
     explanation = ", for it has one problem" if name in SWEEP_FIGURES else explanation
     notes = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
-    # The notes of theory say which figures it skipped, and why.
+    # The notes of theory say which figures it left out, and why.
     reasons_by_note = (skip_reasons(note, name) for note in notes)
     explanation += "".join(f", {reason}" for reason in sorted({*chain(*reasons_by_note)}))
     # Some figures give their own reasons; that every scheme diverged is a reason already.

@@ -44,8 +44,6 @@ def test_mnist_is_explained_by_the_curvature_along_the_way(tmp_path):
     runs = client.search_runs([found.experiment_id], f"tags.{names.ROLE.key} = 'scheme'")
     assert len(runs) == 3
     for run in runs:
-        note = run.data.tags.get(names.NOTE.key, "")
-        assert note.count("skipped") == note.count("melt skipped")  # which looks at all grid runs
         step = float(run.data.tags[names.STEP_TAG.key])
         bound, there = (
             run.data.metrics[metric.key] for metric in (names.THRESHOLD, names.THRESHOLD_BEST)

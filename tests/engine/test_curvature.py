@@ -1,7 +1,5 @@
 """Curvature by autograd and products, against closed forms and finite differences."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from autograd import grad
@@ -9,7 +7,7 @@ from autograd import grad
 from normbench import costs
 from normbench.choices import CONF, import_target, options
 from normbench.costs.declaration import traits
-from normbench.engine.hessian import LinearHessian, linear_effort, score_curvatures
+from normbench.engine.hessian import LinearHessian, score_curvatures
 from tests import door
 
 COSTS = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
@@ -183,45 +181,6 @@ def test_directions_near_a_vector_hold_all_that_it_has():
     assert excess == pytest.approx(whole, rel=1e-9)  # measured 2e-16
 
 
-@pytest.mark.parametrize(
-    ("classes", "points", "features"), [(1, 5000, 60), (3, 5000, 10), (30, 500, 5)]
-)
-def test_second_derivatives_hold_about_the_memory_that_they_are_said_to(classes, points, features):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((points, features)).astype(np.float32)  # which is copied
-    cost, y = costs.multiclass_softmax, rng.integers(0, classes, points)
-    if classes == 1:
-        cost, y = costs.softmax, np.ones(points)
-    train = plain(cost, x, y, True, 0.0, classes)
-    train.hessian(np.zeros(train.shape))
-    tracemalloc.start()
-    train.hessian(np.zeros(train.shape)).times(np.ones(train.shape))
-    held = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert 0.5 < held / train.effort.memory < 1  # measured: 0.75 to 0.91
-
-
-@pytest.mark.parametrize(("classes", "width"), [(1, 11), (3, 20), (2, 100)])
-def test_a_matrix_is_a_product_of_the_points_for_each_pair_of_classes(classes, width):
-    effort = linear_effort(1000, classes, width)
-    one_pass = 2 * classes * width  # multiplications a point
-    assert effort.matrix * one_pass == classes * (classes + 1) / 2 * width**2
-    assert effort.largest == effort.setup + effort.matrix
-    many = linear_effort(1000, 201, 2)
-    assert many.matrix is None  # products are quicker, each of a class's blocks with all others
-    assert many.product / linear_effort(1000, 402, 2).product == 0.5
-    assert many.largest - many.setup == pytest.approx(80 * many.product)
-
-
-def test_second_derivatives_are_so_many_passes_by_classes_and_features():
-    """As measured: 500 elementwise a class for the blocks, 25 a class for a product."""
-    narrow, wide, many = (linear_effort(9, *shape) for shape in ((3, 10), (3, 1000), (60, 10)))
-    assert 4 < narrow.setup / 3 < 4.5  # a pass is 120
-    assert wide.setup / 3 == 2
-    assert (narrow.product, wide.product) == (1, 1)
-    assert 12 < many.product < 13
-
-
 def test_directions_near_a_vector_are_few(monkeypatch):
     x = np.random.default_rng(0).standard_normal((300, 60))
     times, made = LinearHessian.times, []
@@ -289,16 +248,3 @@ def test_the_scale_of_a_hessian_is_its_largest_magnitude_or_a_little_less():
         here = LinearHessian(np.eye(3), second)
         largest = np.abs(np.linalg.eigvalsh(here.matrix())).max()
         assert 0.5 * largest < here._estimate_scale() <= largest * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("classes", "width"), [(3, 50), (10, 20), (10, 21)])
-def test_the_work_of_second_derivatives_is_counted_in_gradients(classes, width):
-    effort = linear_effort(1000, classes, width)
-    gradient = 2 * width + 100
-    assert effort.setup == pytest.approx(classes * max(2, 500 / gradient))
-    assert effort.product == pytest.approx(max(1, 25 * classes / gradient))
-    is_small = classes * width <= 200
-    assert (effort.matrix is None) == (not is_small)
-    assert effort.largest == pytest.approx(
-        effort.setup + (effort.matrix if is_small else 80 * effort.product)
-    )

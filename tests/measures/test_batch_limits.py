@@ -29,7 +29,9 @@ def of_batches(**changed):
     linear.points, linear.targets = x, np.zeros(40)
     descent = SimpleNamespace(
         train=SimpleNamespace(linear=linear if given["linear"] else None),
-        settings=SimpleNamespace(batch=given["batch"], batch_order=given.get("order", "shuffled")),
+        settings=SimpleNamespace(
+            batch=given["batch"], batch_order=given.get("order", "shuffled"), theory="auto"
+        ),
         optimizer=SimpleNamespace(plain=given["plain"]),
         theory=SimpleNamespace(
             spectrum=SimpleNamespace(largest=6.0) if given["spectrum"] else None

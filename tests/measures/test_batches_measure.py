@@ -9,6 +9,7 @@ from normbench.datasets.on_disk.npy import npy
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
+from normbench.theory import sizes
 
 KEYS = [names.KNEE.key, names.BATCH_STEP.key, names.BATCH_STEP_EXACT.key]
 
@@ -73,7 +74,8 @@ def test_batches_of_points_that_are_read_in_blocks_are_said_to_lie_within_them(
     assert ("each batch lies within a block" in note) == is_said
 
 
-def test_without_a_budget_for_the_exact_limit_the_knee_is_known():
+def test_without_the_exact_limit_the_knee_is_known(monkeypatch):
+    monkeypatch.setattr(sizes, "MAX_NUMBERS", 1e5)
     data = gaussian(100, 60, task="regression")
     chosen = Settings((0.01,), iterations=2, batch=4)  # theory=auto
     outcome = run(
@@ -81,3 +83,4 @@ def test_without_a_budget_for_the_exact_limit_the_knee_is_known():
     )
     assert {*KEYS[:2]} <= {*outcome.findings.metrics}
     assert names.BATCH_STEP_EXACT.key not in outcome.findings.metrics
+    assert "exact limits of the batch left out by size" in outcome.findings.tags[names.NOTE.key]

@@ -11,7 +11,6 @@ from normbench.measures import (
     by_layer,
     layers,
 )
-from normbench.theory.budget import Work
 from tests.measures.test_layers import job as layered
 from tests.measures.test_layers import kept
 
@@ -48,14 +47,6 @@ def test_a_layers_cosine_is_between_its_gradients_before_and_after_the_others_mo
     assert np.isnan(by_layer.measure_cosines(network, np.zeros(5), after)).all()
 
 
-@pytest.mark.parametrize(("records", "measured"), [(9, 10), (59, 60), (900, 60)])
-def test_the_work_by_layer_of_no_network_has_no_cosines(monkeypatch, records, measured):
-    monkeypatch.setattr(by_layer, "network_of", lambda train: None)
-    settings = SimpleNamespace(iterations=records, records=records)
-    made = SimpleNamespace(descent=SimpleNamespace(settings=settings, train=None))
-    assert by_layer.MEASURE.work(made) == Work(records + 4 * measured)
-
-
 def layered_descent(**changed):
     given = {
         **{"gridless": False, "iterations": 5, "convex": True, "linear": "scores"},
@@ -67,10 +58,7 @@ def layered_descent(**changed):
         settings=SimpleNamespace(iterations=given["iterations"]),
         train=SimpleNamespace(convex=given["convex"], linear=given["linear"]),
         theory=SimpleNamespace(threshold=given["threshold"]),
-        at_start=SimpleNamespace(
-            directions=None if given["curvature"] is None else directions,
-            work=lambda points: Work(9.0, 9.0),
-        ),
+        at_start=SimpleNamespace(directions=None if given["curvature"] is None else directions),
     )
 
 
@@ -83,19 +71,13 @@ def layered_descent(**changed):
         ({"convex": False}, layers.NOT_CONVEX),
         ({"convex": False, "linear": None}, layers.NOT_LINEAR),
         ({"threshold": None}, layers.NO_START_CURVATURE),
-        ({"curvature": None}, layers.TOO_MANY_WEIGHTS),
+        ({"curvature": None}, layers.TOO_LARGE),
         ({"curvature": np.ones(0)}, layers.NO_START_CURVATURE),
         ({"indefinite": True}, layers.NOT_CONVEX),
     ],
 )
 def test_a_descent_without_layers_has_a_reason(changed, reason):
     assert layers.reason_against(layered_descent(**changed)) == reason
-
-
-@pytest.mark.parametrize("changed", [{"gridless": True}, {"threshold": None}, {"convex": False}])
-def test_where_there_are_no_layers_there_is_no_work(changed):
-    made = SimpleNamespace(descent=layered_descent(**changed), z=range(3))
-    assert layers.MEASURE.work(made) == Work()
 
 
 def test_layers_of_several_starts_are_those_of_the_first():

@@ -10,18 +10,14 @@ from normbench import costs, measures, names
 from normbench.datasets import make_dataset
 from normbench.datasets.gaussian import gaussian
 from normbench.engine.descent import Histories
-from normbench.engine.hessian import Effort
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import (
     autoencoder,
-    batch_limits,
     biplot,
     boundary,
-    by_layer,
     components,
     contours,
-    curvature,
     disturbance,
     fit,
     inputs,
@@ -30,14 +26,12 @@ from normbench.measures import (
     layers,
     points,
     projection,
-    weight_norms,
 )
 from normbench.measures.contract import Findings, FinishedJob, WeightPath
 from normbench.models import Mlp
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
-from normbench.theory.budget import Work
 from normbench.theory.shared import PointsCache
 from tests.measures.test_batches_measure import found as found_of_batches
 
@@ -215,34 +209,6 @@ def test_the_exact_limits_of_a_batch_are_of_the_points_with_a_bias():
         0.01, metrics[names.MINIMUM.key], (ones**2).sum() / 200, 4, replaced
     )
     assert outcome.steps[0].metrics[names.NOISE_FLOOR.key] == pytest.approx(floor, rel=1e-6)
-
-
-def test_the_work_of_the_exact_limit_is_that_of_its_fourth_moments():
-    linear = SimpleNamespace(shape=(1, 6), targets=np.zeros(500))
-    job = SimpleNamespace(descent=SimpleNamespace(train=SimpleNamespace(linear=linear)))
-    work = batch_limits.MEASURE.work(job)
-    rows = len(np.triu_indices(6)[0])
-    assert work.memory == 8 * (rows * 500 + 4 * rows**2)
-    # A pass with one row of weights is two products of the points, forth and back.
-    assert work.passes == (2 * 500 * rows**2 + 4 * rows**3) / (4 * 500 * 6)
-
-
-def test_the_work_of_curvatures_along_a_path_is_bounded_by_that_of_lanczos():
-    effort = Effort(setup=5, product=2, matrix=None, memory=100)
-
-    def work(size, iterations=10):
-        train = SimpleNamespace(shape=(size,), effort=effort)
-        settings = SimpleNamespace(records=iterations, iterations=iterations)
-        return curvature.MEASURE.work(
-            SimpleNamespace(descent=SimpleNamespace(train=train, settings=settings))
-        )
-
-    dense = curvature.MAX_DENSE_CURVATURE
-    assert work(30).passes == 10 + 11 * (5 + 30 * 2)
-    assert work(30).memory == 100 + 24 * 30**2
-    assert work(dense).memory == work(10 * dense).memory == 100 + 24 * dense**2
-    assert work(dense + 1).passes == work(10 * dense).passes < work(dense).passes
-    assert work(30, 1000).passes == 1000 + 25 * (5 + 30 * 2)  # of 25 iterations
 
 
 def test_at_few_iterations_all_are_measured_and_of_many_some_close_together_at_first():
@@ -457,7 +423,7 @@ def test_a_sample_of_the_points_is_said_to_be_one(shown, words):
     job.judged_descent = None
     measure = SimpleNamespace(record="points", depends_on="")
     findings = Findings(notes=("points: a note",))
-    merged = measures._merged([(measure, findings)], job, None, {False: 0.0, True: 0.0})
+    merged = measures._merged([(measure, findings)], job, {False: 0.0, True: 0.0})
     assert merged.tags == {names.NOTE.key: "; ".join(filter(None, [note, "points: a note"]))}
 
 
@@ -531,52 +497,6 @@ def test_shares_of_layers_add_up_to_one_or_are_unknown():
     assert shares.dtype == np.float32
     assert shares[0].tolist() == [0.25, 0.75]
     assert np.isnan(shares[1:]).all()
-
-
-def test_the_work_along_the_best_path_is_its_passes_and_those_of_what_is_measured():
-    settings = SimpleNamespace(iterations=30, records=30)
-    at_start = SimpleNamespace(work=lambda count: Work(7.0 * count, 55.0))
-    train = SimpleNamespace(convex=True)
-    descent = SimpleNamespace(
-        settings=settings,
-        at_start=at_start,
-        train=train,
-        plain=True,
-        theory=SimpleNamespace(threshold=0.5, exact=False),
-        optimizer=SimpleNamespace(gridless=False),
-        steps=range(4),
-    )
-    job = SimpleNamespace(descent=descent, z=range(3))
-    assert weight_norms.MEASURE.work(job) == Work(30)
-    assert landing.MEASURE.work(job) == Work(7 * 3 + 2 * 30, 55)  # a step and a gradient each
-    # The best run, a gradient an iteration, one of each step size, and two of the start.
-    assert layers.MEASURE.work(job) == Work(7 * 3 + 30 + 30 + 4 + 2, 55)
-    settings.iterations = 3000
-    assert layers.MEASURE.work(job) == Work(7 * 3 + 3000 + layers.MAX_INTERVALS + 4 + 2, 55)
-    descent.theory.exact, at_start.uniform_curvature = True, 2.0
-    assert layers.MEASURE.work(job) == Work(7 * 3 + 1, 55)
-    at_start.uniform_curvature = None
-    assert layers.MEASURE.work(job).passes > 3000
-    for name, value in (("plain", False), ("theory", SimpleNamespace(threshold=None))):
-        sound = getattr(descent, name)
-        setattr(descent, name, value)
-        assert landing.MEASURE.work(job) == Work(2 * 3000)
-        setattr(descent, name, sound)
-    train.convex = False
-    assert layers.MEASURE.work(job) == Work()
-
-
-@pytest.mark.parametrize(("count", "cosines"), [(5, True), (100, True), (101, False)])
-def test_the_work_by_layer_is_a_gradient_of_each_layer_at_each_iteration(
-    monkeypatch, count, cosines
-):
-    monkeypatch.setattr(by_layer, "network_of", lambda train: object())
-    monkeypatch.setattr(by_layer, "find_owners", lambda network: np.arange(-1, count))
-    for records, measured in ((9, 10), (900, by_layer.LAYERS_ITERATIONS)):
-        settings = SimpleNamespace(iterations=records, records=records)
-        job = SimpleNamespace(descent=SimpleNamespace(settings=settings, train=None))
-        passes = records + measured * ((count if cosines else 0) + 4)
-        assert by_layer.MEASURE.work(job) == Work(passes)
 
 
 def test_the_stiffest_of_equal_directions_is_along_the_slope():

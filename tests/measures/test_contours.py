@@ -9,11 +9,9 @@ from scipy.interpolate import RectBivariateSpline
 from sklearn.preprocessing import FunctionTransformer
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
-from normbench.engine.hessian import Effort
 from normbench.job import run
 from normbench.measures import contours
 from normbench.measures.contours import (
-    MEASURE,
     _direction_of_most_excess,
     _is_at_least_cost,
     _window,
@@ -237,18 +235,6 @@ def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
     assert _is_at_least_cost(here, *(np.array([0.0, slope]) for slope in slopes)) == done
 
 
-def test_eigenvectors_of_many_weights_are_not_made_and_take_no_memory():
-    effort = Effort(setup=1, product=1, matrix=1, memory=100)
-    sizes = (30, 60, 3000, 4000)
-    trains = (SimpleNamespace(effort=effort, shape=(size,)) for size in sizes)
-    memory = [
-        MEASURE.work(SimpleNamespace(descent=SimpleNamespace(train=train))).memory - 100
-        for train in trains
-    ]
-    assert memory[1] == 4 * memory[0] > 0
-    assert memory[3] == memory[2] > memory[1]
-
-
 def test_a_cost_without_curvature_still_has_contours(two_classes):
     from autograd import numpy as anp
 
@@ -419,13 +405,3 @@ def test_paths_of_several_starts_are_those_of_the_first(rule):
     if rule.plain:
         away = parts["minimum"] + parts["swing"].sum(axis=0)
         assert away == pytest.approx(parts["paths"][0, 0], abs=1e-9)
-
-
-def test_the_memory_of_eigenvectors_is_that_of_three_matrices():
-    def memory(size):
-        effort = Effort(setup=1, product=1, matrix=1, memory=100)
-        train = SimpleNamespace(effort=effort, shape=(size,))
-        return MEASURE.work(SimpleNamespace(descent=SimpleNamespace(train=train))).memory
-
-    assert memory(300) == 100 + 3 * 8 * 300**2
-    assert memory(3000) == 100 + 3 * 8 * 2000**2

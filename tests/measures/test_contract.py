@@ -19,7 +19,6 @@ from normbench.measures.contract import (
     JudgedDescent,
     Measure,
 )
-from normbench.theory.budget import Budget, Work
 
 
 def histories(cost, diverged_at, shadows=()):
@@ -154,17 +153,6 @@ def test_a_scheme_needs_an_inverse_where_a_measure_does():
 )
 def test_a_measure_is_asked_for_by_a_word_or_by_a_setting(options, is_asked_for):
     assert Measure(None, **options).on_request == is_asked_for
-    # Without a budget, which is without theory, what is asked for is taken, and what is no work.
-    job = SimpleNamespace()
-    assert measures._affords(None, Measure(None, **options), job)
-    dear = Measure(None, budget_label="dear", work=lambda job: Work(9.0, 50.0), **options)
-    assert measures._affords(None, dear, job) == is_asked_for
-    left = Budget(Work(8.0, 50.0))
-    assert (
-        measures._affords(left, dear, job) == is_asked_for
-    )  # what is asked for needs memory alone
-    assert left.passes_left == 8
-    assert not measures._affords(Budget(Work(8.0, 49.0)), dear, job)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from normbench.measures import (
 )
 from normbench.measures.contract import WeightPath
 from normbench.optimizers.lbfgs import lbfgs
-from normbench.theory.budget import Work
 from normbench.verdicts.search import Critical
 from tests.measures.test_closed_forms import finished
 
@@ -140,39 +139,35 @@ def test_a_hessian_is_decomposed_of_2000_weights_at_most(features, classes, size
 
 def sharp_descent(records, **more):
     settings = SimpleNamespace(
-        **{"iterations": 50, "step_sizes": (1, 2, 3), "starts": 2, "theory": "auto"},
-        **{"records": records, "step_schedule": (2, 0.5), "records_per_pass": 1},
+        theory="auto", records=records, step_schedule=(2, 0.5), records_per_pass=1
     )
-    train = SimpleNamespace(shape=(2, 4), effort=SimpleNamespace(largest=10.0))
+    train = SimpleNamespace(shape=(2, 4))
     optimizer = SimpleNamespace(gridless=False)
     return SimpleNamespace(settings=settings, train=train, optimizer=optimizer, **more)
 
 
 @pytest.mark.parametrize(
-    ("records", "allowed", "stretches"),
+    ("records", "weights", "points", "theory", "takes_all"),
     [
-        (29, 300.0, None),  # ten stretches of three iterations, each of ten passes
-        (30, 300.0, 10),
-        (30, 329.0, 10),
-        (32, 330.0, None),
-        (1000, np.inf, None),
-        (20, 0.0, None),  # seven at least
-        (21, 0.0, 7),
-        (1000, 0.0, 7),
-        (1000, 600.0, 20),
+        (1000, 200, 77, "auto", True),  # a small matrix
+        (1000, 201, 77, "auto", False),
+        (1000, 100, 5e5, "auto", True),
+        (1000, 100, 6e5, "auto", False),
+        (1000, 9000, 77, "full", True),
+        (20, 9000, 77, "auto", True),
+        (21, 9000, 77, "auto", False),
     ],
 )
-def test_the_sharpness_is_taken_at_as_many_stretches_of_three_as_are_allowed(
-    monkeypatch, records, allowed, stretches
+def test_the_sharpness_is_taken_at_all_iterations_or_at_seven_stretches_of_three(
+    records, weights, points, theory, takes_all
 ):
-    asked = []
-    monkeypatch.setattr(sharpness, "allowance", lambda *of: asked.append(of) or Work(allowed, 1e9))
-    found = sharpness._sampled(sharp_descent(records), 77)
-    assert asked == [("auto", 50 * 3 * 2, 77, 8)]
-    if stretches is None:
+    descent = sharp_descent(records)
+    descent.train.shape, descent.settings.theory = (1, weights), theory
+    found = sharpness._sampled(descent, points)
+    if takes_all:
         assert found.tolist() == list(range(records + 1))
         return
-    first = [round(n * (records - 2) / (stretches - 1)) for n in range(stretches)]
+    first = [round(n * (records - 2) / 6) for n in range(7)]
     assert found.tolist() == sorted({k + n for k in first for n in range(3)})
     assert found[-1] == records
 
@@ -264,7 +259,8 @@ def test_curvatures_at_the_best_weights_are_of_plain_descent_whose_curvature_mov
         plain=given["plain"],
         best=given["best"],
         theory=SimpleNamespace(threshold=given["threshold"], exact=given["exact"]),
-        train=SimpleNamespace(shape=given["shape"]),
+        settings=SimpleNamespace(theory="auto"),
+        train=SimpleNamespace(shape=given["shape"], linear=None),
     )
     assert windows_at_best.MEASURE.applies(SimpleNamespace(descent=descent)) == applies
 

@@ -21,17 +21,15 @@ from sklearn.preprocessing import (
 from normbench import costs, names, optimizers
 from normbench.choices import preconditioned
 from normbench.datasets import make_dataset
-from normbench.engine.hessian import Effort
 from normbench.job import run
-from normbench.measures import predictions, thresholds, windows_at_best
+from normbench.measures import predictions, thresholds
 from normbench.measures.contract import FinishedJob, JudgedDescent
 from normbench.normalizers import Contrast, FeatureSelection, OnColumns, PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons
 from normbench.theory import shared
-from normbench.theory.analysis import Theory, facts_work
-from normbench.theory.directions import decomposition_work
-from normbench.theory.spectra import Spectrum
+from normbench.theory.analysis import Theory
+from normbench.theory.spectra import LIMIT, Spectrum
 from normbench.verdicts.search import Search
 from tests.measures.test_measures import Bowl, data, job
 
@@ -59,9 +57,9 @@ def test_the_error_of_a_prediction_is_its_largest_relative_one():
     ("spectrum", "told", "words"),
     [
         (Spectrum(np.array([4.0, 1.0])), {names.CONDITION: 4.0, names.RANK: 2}, ""),
-        (Spectrum(np.array([4.0, 1.0]), lost=True, limit=9.0), {names.CONDITION_LIMIT: 9.0}, "is"),
-        (Spectrum(np.array([4.0]), is_complete=False), {}, "Lanczos gives L alone"),
-        (Spectrum(np.array([4.0]), is_complete=False, lost=True), {}, "Lanczos gives L alone"),
+        (Spectrum(np.array([4.0, 1.0]), lost=True), {names.CONDITION_LIMIT: LIMIT}, "is"),
+        (Spectrum(np.array([4.0]), is_complete=False), {}, ""),
+        (Spectrum(np.array([4.0]), is_complete=False, lost=True), {}, ""),
     ],
 )
 def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
@@ -79,33 +77,6 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
     assert found.metrics[names.SPECTRUM_LARGEST.key] == 4
     assert words in "".join(found.notes)
     assert bool(words) == bool(found.notes)
-
-
-def test_a_matrix_of_twice_the_weights_is_eight_times_the_work():
-    one, two = (decomposition_work(size, 50, 6) for size in (10, 20))
-    assert (two.passes / one.passes, two.memory / one.memory) == (8, 4)
-    # A pass over twice the points takes twice.
-    assert decomposition_work(10, 100, 6).passes == one.passes / 2
-
-
-def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
-    effort = Effort(setup=7, product=50, matrix=None, memory=900)
-    train = SimpleNamespace(shape=(2, 3), effort=effort)
-    made = FinishedJob(data, None, data.x, None, SimpleNamespace(train=train))
-    work, solved = windows_at_best.MEASURE.work(made), decomposition_work(6, len(data.x), 6)
-    assert work.passes - solved.passes == 7 + 6 * 50  # a product each
-    assert work.memory - solved.memory == 900
-
-
-@pytest.mark.parametrize(("points", "power"), [(50, 3), (10**6, 2)])
-def test_the_facts_of_a_data_set_are_work_by_its_features(points, power):
-    """A matrix of the features from the points, and its eigenvalues: of few points they count."""
-    few, many = (
-        facts_work(SimpleNamespace(shape=(1, 11)), np.broadcast_to(1.0, (points, width))).passes
-        for width in (99, 199)
-    )
-    assert many / few == pytest.approx(2**power, rel=0.1)
-    assert few > 0
 
 
 def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):

@@ -54,23 +54,6 @@ def made(features, **settings):
     return Job(data, least_squares, StandardScaler(), gradient_descent(), Settings(**settings))
 
 
-@pytest.mark.parametrize(
-    ("step_sizes", "starts", "passes"), [((0.1, 0.2, 0.4, 0.8), 1, 24), ((0.1, 0.2), 3, 36)]
-)
-def test_theory_may_take_a_share_of_the_passes_of_the_whole_grid(
-    monkeypatch, step_sizes, starts, passes
-):
-    asked, own = [], judged.allowance
-
-    def allowance(setting, passes, points, size):
-        asked.append((setting, passes, points, size))
-        return own(setting, passes, points, size)
-
-    monkeypatch.setattr(judged, "allowance", allowance)
-    run(made(2, step_sizes=step_sizes, starts=starts, start="normal"))
-    assert asked == [("auto", passes, 30, 3)]
-
-
 @pytest.mark.parametrize(("features", "has_paths"), [(2, True), (3, False)])
 def test_only_two_features_and_a_bias_have_every_path_in_the_picture(features, has_paths):
     found = run(made(features, step_sizes=(0.1, 0.2), record=("contours",)))

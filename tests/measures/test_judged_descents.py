@@ -57,7 +57,7 @@ def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds,
     rule = optimizers.gradient_descent()
     rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
-    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.seconds_a_step == seconds
     assert here.judging_context.fit_seconds == 3
     assert (here.judging_context.batch, here.judging_context.compared_points) == (batch, 0)
@@ -237,7 +237,7 @@ def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, see
     rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
     made = rounds.descend([0.1])
     given = (settings, Rules(), Search(), start, rounds, made)
-    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
+    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
     lowest = 0.0 if sees_zero else made.cost.min()
     assert here.judging_context.minimum == here.least.value == lowest
     if sees_zero:
@@ -265,7 +265,7 @@ def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plai
     rule = optimizers.gradient_descent() if plain else optimizers.momentum()
     rounds = Rounds(Bowl(), None, start, lambda weights: weights, rule, 2, True)
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.tie_step_size == tie
 
 

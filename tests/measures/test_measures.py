@@ -1,4 +1,4 @@
-"""The contract of measures: found by themselves, paid from theory's budget, one road for all."""
+"""The contract of measures: found by themselves, left out by size alone, one road for all."""
 
 import sys
 import time
@@ -13,9 +13,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, measures, names, optimizers
 from normbench.costs.declaration import declare
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.values import limited_memory
 from normbench.engine.descent import Histories
-from normbench.engine.hessian import Effort, Hessian, linear_effort
+from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Evaluation
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
@@ -26,8 +25,7 @@ from normbench.measures.judged import _separating_weights as separating_weights
 from normbench.measures.judged import judge_descent
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.theory import budget, shared
-from normbench.theory.budget import Budget, Work
+from normbench.theory import shared, sizes
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 from tests import door
@@ -50,12 +48,12 @@ def job(data, cost=costs.softmax, scheme=None, **settings):
 def another(monkeypatch):
     """A measure in a new file of the room; nothing else is touched."""
 
-    def added(measure):
-        module = ModuleType("normbench.measures.zz_new")
+    def added(measure, name="zz_new"):
+        module = ModuleType(f"normbench.measures.{name}")
         module.MEASURE = measure
         monkeypatch.setitem(sys.modules, module.__name__, module)
         known = list(measures.pkgutil.iter_modules(measures.__path__))
-        new = known[0]._replace(name="zz_new")
+        new = known[0]._replace(name=name)
         monkeypatch.setattr(measures.pkgutil, "iter_modules", lambda path: [*known, new])
         measures.measures.cache_clear()
 
@@ -84,36 +82,44 @@ def test_a_new_word_of_record_is_known_by_its_measure(another, data):
         run(job(data, record=("mean",)))
 
 
-@pytest.mark.parametrize(("passes", "memory"), [(1e9, 1), (1, 1e18)])
-def test_a_measure_is_paid_from_the_budget_or_said_to_be_skipped(another, data, passes, memory):
-    taken = []
-    another(
-        Measure(
-            lambda made: taken.append(made) or Findings(),
-            budget_label="a dear thing",
-            work=lambda made: Work(passes, memory),
-        )
-    )
-    assert "a dear thing skipped: more" in run(job(data)).findings.tags["theory_note"]
-    assert not taken
-    run(job(data, theory="full"))
-    assert taken
-    run(job(data, theory="none"))
-    assert len(taken) == 1
+def test_the_file_of_a_measure_takes_no_theory_from_another(another, data):
+    before = run(job(data)).findings
+    another(Measure(lambda made: Findings({"theory/first": 1.0})), name="a_measure")
+    found = run(job(data)).findings
+    assert found.metrics.keys() - before.metrics.keys() == {"theory/first"}
+    assert found.tags == before.tags
 
 
-def test_a_budget_is_spent_on_work_and_holds_no_memory():
-    left = Budget(Work(10, 100))
-    asked = [left.allows(Work(*work)) for work in ((10, 100), (11, 0), (0, 101))]
-    assert asked == [True, False, False]  # and nothing is taken
-    assert left.affords("a", Work(6, 100))
-    assert not left.affords("b", Work(6, 0))
-    assert not left.affords("c", Work(0, 101))
-    assert left.affords("d", Work(4, 100))
-    assert left.note == (
-        "b skipped: more work than the descent; theory=full asks for it; "
-        "c skipped: more than a quarter of the memory; theory=full asks for it"
-    )
+@pytest.mark.parametrize(
+    ("limit", "left_out"),
+    [
+        ({"MAX_ROWS": 80}, ""),
+        ({"MAX_ROWS": 3}, "curvatures at the best weights"),  # of 3 features and a bias
+        (
+            {"MAX_ROWS": 2},
+            "rank and condition number, spectrum, curvatures at the best weights, least cost, "
+            "windows",
+        ),
+        (
+            {"MAX_NUMBERS": 79},  # of 80 points of one score
+            "curvature at the start, curvature at the best weights, curvatures at the best "
+            "weights, least cost",
+        ),
+    ],
+)
+def test_what_is_left_out_by_size_is_said_in_one_note(data, monkeypatch, limit, left_out):
+    for name, value in limit.items():
+        monkeypatch.setattr(sizes, name, value)
+    record = ("contours", "sharpness")
+    made = run(job(data, record=record))
+    note = made.findings.tags.get("theory_note", "")
+    assert note == (left_out and f"{left_out} left out by size (theory=full computes it)")
+    assert {*made.arrays} >= {"contours"}  # what is asked for is there
+    assert made.findings.metrics["theory/lipschitz"] > 0
+    whole = run(job(data, theory="full")).findings
+    assert "left out" not in whole.tags.get("theory_note", "")
+    assert whole.tags["minimum_reached"] == "true"
+    assert {"theory/condition_number", "theory/dead_directions"} <= {*whole.metrics}
 
 
 def many_classes(count=300, points=600):
@@ -124,7 +130,7 @@ def many_classes(count=300, points=600):
     return make_dataset("many", x, labels, source="drawn", class_names=words)
 
 
-def test_many_classes_are_too_much_work_for_theory_and_it_says_so(monkeypatch):
+def test_many_classes_are_too_many_for_theory_and_it_says_so(monkeypatch):
     asked = []
     from normbench.engine.problem import Objective
 
@@ -135,18 +141,9 @@ def test_many_classes_are_too_much_work_for_theory_and_it_says_so(monkeypatch):
     made = job(many_classes(), costs.multiclass_softmax, iterations=3)
     tags = run(made).findings.tags
     assert "curvature at the start" in tags["theory_note"]
-    assert "skipped: more work" in tags["theory_note"]
-    assert "; skipped: more work than the descent" in tags["minimum_source"]
+    assert "left out by size" in tags["theory_note"]
+    assert "left out by size" in tags["minimum_source"]
     assert not asked
-
-
-def test_second_derivatives_that_would_not_fit_are_not_made(data, monkeypatch):
-    monkeypatch.setattr(budget, "machine_memory", lambda: 4e4)
-    tags = run(job(data)).findings.tags
-    assert "curvature at the best weights" in tags["theory_note"]
-    assert "more than a quarter of the memory" in tags["theory_note"]
-    assert "more than a quarter of the memory" in tags["minimum_source"]
-    assert run(job(data, theory="full")).findings.tags["minimum_reached"] == "true"
 
 
 def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
@@ -209,7 +206,6 @@ class Bowl:
 
     classify, convex, linear, full_batch, order = False, True, None, True, ""
     shape = (2, 3)
-    effort = Effort(setup=1, product=1, matrix=1, memory=1)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
 
     def evaluate(self, weights, with_gradient=True, workspace=None):
@@ -250,7 +246,7 @@ def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data
     optimizer = optimizers.gradient_descent()
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
     parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here, _ = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
+    here = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.seconds_a_step == 12 / iterations
 
 
@@ -262,7 +258,7 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, 40, True)
     histories = rounds.descend(settings.step_sizes)
     parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
-    here, left = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
+    here = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert (here.judging_context.fit_seconds, here.judging_context.seconds_a_step) == (
         3,
         12 / (3 * 40),
@@ -270,7 +266,7 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     made = FinishedJob(
         data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
     )
-    found, arrays = measures.take(made, settings, left)
+    found, arrays = measures.take(made, settings)
     assert found.metrics["theory/step_threshold"] == pytest.approx(0.5, rel=1e-12)
     assert "curvature at the start" in found.tags["theory_basis"]
     assert arrays["path"]["weights"].shape == (41, 2, 3)
@@ -285,27 +281,6 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
         assert critical == pytest.approx(0.5, rel=0.03)  # told from 0.5 within 40 steps
         sharp = here.best_step.step_size * 4 / 2
         np.testing.assert_allclose(found.series["theory/sharpness"][1], sharp, rtol=1e-12)
-
-
-def test_what_is_asked_for_is_bounded_by_memory_alone(data, monkeypatch):
-    monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
-    settings = {"record": ("contours", "sharpness"), "iterations": 1}
-    made = run(job(data, **settings))
-    assert "contours" in made.arrays
-    assert "theory/sharpness" in made.findings.series
-    assert "contours" in run(job(data, theory="none", **settings)).arrays
-    monkeypatch.setattr(budget, "machine_memory", lambda: 4e4)
-    made = run(job(data, **settings))
-    assert "contours" not in made.arrays
-    assert "contours" in made.findings.tags["theory_note"]
-
-
-def test_the_effort_of_second_derivatives_grows_with_the_classes():
-    """Half of a default grid is 500 passes: enough for ten classes twice, and not for 300."""
-    digits, many = linear_effort(1797, 10, 65), linear_effort(3000, 300, 21)
-    assert 2 * digits.largest <= 500
-    assert many.setup > 1000
-    assert many.memory > 3000 * 300**2 * 8
 
 
 def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
@@ -349,20 +324,6 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]
     assert tie == rule.plain
-
-
-def test_theory_keeps_within_the_memory_that_is_set():
-    with limited_memory("8GiB"):
-        assert budget.allowance("auto", 0, 100, 10).memory == 2 * 2**30
-    with limited_memory(None):
-        assert budget.allowance("auto", 0, 100, 10).memory == budget.machine_memory() / 4
-
-
-def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
-    assert budget.allowance("auto", 10**6, 100, 10).passes == 5e5
-    assert budget.allowance("auto", 0, 100, 10).passes == budget.FREE_PRODUCTS / 4000
-    assert budget.allowance("full", 0, 100, 10) == (np.inf, np.inf)
-    assert budget.allowance("auto", 0, 100, 10).memory == budget.machine_memory() / 4 > 1e7
 
 
 def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):

@@ -15,7 +15,7 @@ from normbench.measures import (
     parts,
     scheme_faults,
 )
-from normbench.theory import spectra
+from normbench.theory.sizes import MAX_ROWS
 from tests.measures.test_closed_forms import finished
 
 RNG = np.random.default_rng(21)
@@ -52,15 +52,16 @@ def test_a_component_that_adds_nothing_is_0():
 @pytest.mark.parametrize(
     ("measure", "features", "applies"),
     [
-        (covariance, spectra.MAX_SPECTRUM_FEATURES - 1, True),
-        (covariance, spectra.MAX_SPECTRUM_FEATURES, False),
-        (parts, spectra.MAX_SPECTRUM_FEATURES, True),
-        (parts, spectra.MAX_SPECTRUM_FEATURES + 1, False),
+        (covariance, MAX_ROWS, True),
+        (covariance, MAX_ROWS + 1, False),
+        (parts, MAX_ROWS, True),
+        (parts, MAX_ROWS + 1, False),
     ],
 )
 def test_what_takes_a_matrix_of_the_features_is_of_so_many(measure, features, applies):
     dataset = SimpleNamespace(x=np.broadcast_to(0.0, (3, features)))
-    descent = SimpleNamespace(theory=SimpleNamespace(allows_point_theory=True))
+    settings, theory = SimpleNamespace(theory="auto"), SimpleNamespace(allows_point_theory=True)
+    descent = SimpleNamespace(settings=settings, theory=theory)
     made = SimpleNamespace(dataset=dataset, descent=descent)
     assert measure.MEASURE.applies(made) == applies
     descent.theory.allows_point_theory = False

@@ -1,5 +1,6 @@
-"""Work that is allowed and counted, and the directions of a Hessian at the start."""
+"""The directions of a Hessian at the start, and what theory makes of each cost."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import autograd.numpy as anp
@@ -8,18 +9,14 @@ import pytest
 
 from normbench import costs
 from normbench.datasets.on_disk.points import Points
-from normbench.engine.hessian import LANCZOS_PRODUCTS
-from normbench.theory import analysis, batches, budget, directions, spectra
+from normbench.theory import analysis, batches, directions, sizes, spectra
 from normbench.theory.analysis import Theory, extreme_curvatures, find_least_cost, theorize
-from normbench.theory.budget import Budget, Work, allowance
 from normbench.theory.directions import AtStart, Directions, UniformCurvature
 from normbench.theory.directions import find_uniform_curvature as uniform
 from normbench.theory.minimum import minimize, spans_same_scores, sphere_points
 from normbench.theory.separability import proves_separable
 from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
 from tests import door
-
-ENDLESS = Work(np.inf, np.inf)
 
 
 def points(features=5, count=60):
@@ -34,16 +31,13 @@ def softmax(x, classes=1, l2=0.0):
     return door.problem(cost, x, targets, True, l2, classes)
 
 
-@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
 @pytest.mark.parametrize("classes", [1, 3])
-def test_directions_have_the_curvature_of_the_start_whichever_way_their_spectrum_was_found(
-    classes, way
-):
+def test_directions_have_the_curvature_of_the_start(classes):
     x = np.random.default_rng(3).standard_normal((60, 5)) * np.arange(1, 6)
     train = softmax(x, classes)
     start = np.zeros((classes, 6))
     bound = train.traits.curvature
-    found = AtStart(train, start, spectra.penalize(way(x), bound, 0.0, x)).directions
+    found = AtStart(train, start, spectra.penalize(spectra.spectrum(x), bound, 0.0, x)).directions
     values = np.linalg.eigvalsh(train.hessian(start).matrix())[::-1]
     assert found.multiplicity == max(classes - 1, 1)
     assert np.repeat(found.curvature, found.multiplicity) == pytest.approx(
@@ -51,66 +45,12 @@ def test_directions_have_the_curvature_of_the_start_whichever_way_their_spectrum
     )
 
 
-# Work
-
-
-@pytest.mark.parametrize(
-    ("passes", "points", "weights", "allowed"),
-    [(1000, 10**6, 100, 500.0), (1000, 1000, 25, 1000.0), (10, 1000, 50, 500.0)],
-)
-def test_theory_may_take_half_of_the_descent_or_a_tenth_of_a_second(
-    passes, points, weights, allowed, monkeypatch
-):
-    monkeypatch.setattr(budget, "machine_memory", lambda: 800.0)
-    monkeypatch.setattr(budget, "memory_limit", lambda: 400.0)
-    assert allowance("auto", passes, points, weights) == (allowed, 100.0)
-    monkeypatch.setattr(budget, "memory_limit", lambda: 1600.0)
-    assert allowance("auto", passes, points, weights) == (allowed, 200.0)
-    assert allowance("full", passes, points, weights) == ENDLESS
-
-
-def test_a_budget_pays_each_task_that_it_can_and_names_the_others():
-    paid = Budget(Work(10.0, 100.0))
-    assert paid.note == ""
-    assert paid.allows(Work(10.0, 100.0))
-    assert not paid.allows(Work(10.1, 0.0))
-    assert not paid.allows(Work(0.0, 100.1))
-    assert paid.affords("first", Work(6.0, 100.0))  # memory is given back
-    assert not paid.affords("second", Work(4.1, 0.0))
-    assert not paid.affords("third", Work(0.0, 100.1))
-    assert not paid.affords("fourth", Work(99.0, 101.0))  # of both, the memory is told
-    assert paid.affords("fifth", Work(4.0, 100.0))
-    assert paid.passes_left == 0
-    assert paid.affords("nothing", Work())
-    assert not paid.affords("sixth", Work(0.1, 0.0))
-    assert paid.note == (f"second, sixth {budget.SKIPPED}; third, fourth {budget.TOO_MUCH_MEMORY}")
-
-
-def test_eigenvectors_of_a_matrix_are_so_many_passes():
-    """Ten times the cube of its rows, where a pass is four multiplications a point and weight."""
-    assert directions.decomposition_work(20, 50, 10) == (10 * 20**3 / (4 * 50 * 10), 24 * 20**2)
-    assert directions.decomposition_work(20, 0, 10).passes == 10 * 20**3 / (4 * 10)
-
-
-def test_facts_of_points_are_two_products_and_a_decomposition():
-    train = SimpleNamespace(shape=(2, 5))
-    few, many = np.empty((30, 9)), np.empty((10**4, 9))
-    for x in (few, many):
-        expected = 10 * (10 + 30 * 10**2 / (2 * len(x))) / (2 * 5)
-        assert analysis.facts_work(train, x).passes == pytest.approx(expected)
-
-
-def test_a_curvature_is_the_work_that_the_problem_says():
-    effort = softmax(points()).effort
-    assert analysis.curvature_work(softmax(points())) == (effort.largest, effort.memory)
-
-
 # Directions
 
 
 def at_start(train, start=None):
     start = np.zeros(train.shape) if start is None else start
-    return AtStart(train, start, theorize(train, start, Budget(ENDLESS)).spectrum)
+    return AtStart(train, start, theorize(train, start, "full").spectrum)
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -156,19 +96,12 @@ def test_a_cost_curves_down_beyond_rounding(lowest, indefinite):
 
 def test_too_many_weights_have_no_directions_unless_all_points_curve_alike(monkeypatch):
     train = softmax(points(), 3)
-    monkeypatch.setattr(directions, "MAX_DENSE_WEIGHTS", train.hessian(np.zeros(train.shape)).size)
     away = np.full(train.shape, 0.1)
-    assert at_start(train, away).size == 18
+    monkeypatch.setattr(sizes, "MAX_ROWS", train.hessian(away).size)
     assert at_start(train, away).directions is not None
-    work = at_start(train, away).work(60)
-    assert work == directions.decomposition_work(18, 60, 18)
-    assert at_start(train).work(60) == directions.decomposition_work(6, 60, 18)
-    known = at_start(train)
-    assert known.directions is not None
-    assert known.work(60) == Work()  # they are there
-    monkeypatch.setattr(directions, "MAX_DENSE_WEIGHTS", 17)
+    monkeypatch.setattr(sizes, "MAX_ROWS", 17)
     assert at_start(train, away).directions is None
-    assert at_start(train, away).work(60) == Work()
+    assert replace(at_start(train, away), theory_setting="full").directions is not None
     assert at_start(train).directions is not None
 
 
@@ -205,7 +138,7 @@ def test_many_classes_are_not_tried(monkeypatch):
 def test_a_spectrum_that_is_not_whole_gives_no_directions():
     train = softmax(points())
     start = np.zeros(train.shape)
-    whole = theorize(train, start, Budget(ENDLESS)).spectrum
+    whole = theorize(train, start, "full").spectrum
     assert AtStart(train, start, whole).uniform_curvature == pytest.approx((0.25, 1))
     for spectrum in (
         None,
@@ -240,35 +173,13 @@ def test_each_cost_has_the_theory_that_its_curvature_allows():
     gram = np.linalg.eigvalsh(spectra.gram(x))[-1]
     squares = door.problem(costs.least_squares, x, np.arange(60.0), False)
     for train, exact, bound in ((squares, True, 2.0), (softmax(x), False, 0.25)):
-        found = theorize(train, np.full(train.shape, 0.1), Budget(ENDLESS))
+        found = theorize(train, np.full(train.shape, 0.1), "full")
         assert (found.exact, found.allows_point_theory, found.has_threshold) == (exact, True, True)
         assert found.lipschitz == pytest.approx(bound * gram, rel=1e-12)
         largest = np.linalg.eigvalsh(train.hessian(np.full(train.shape, 0.1)).matrix())[-1]
         assert found.at_start == pytest.approx(largest, rel=1e-9)
-    none = theorize(squares, np.zeros(squares.shape), None)
+    none = theorize(squares, np.zeros(squares.shape), "none")
     assert (none.note, none.allows_point_theory, none.spectrum) == (analysis.NOT_ASKED, False, None)
-
-
-def test_a_budget_without_a_pass_leaves_no_theory():
-    train, poor = softmax(points()), Budget(Work())
-    found = theorize(train, np.full(train.shape, 0.1), poor)
-    assert (found.spectrum, found.lipschitz, found.at_start) == (None, None, None)
-    assert poor.note == (
-        f"L {budget.SKIPPED}; rank and condition number, curvature at the start "
-        f"{budget.TOO_MUCH_MEMORY}"
-    )
-
-
-def test_lanczos_is_the_work_of_its_products():
-    x, asked = points(), {}
-
-    class Poor(Budget):
-        def affords(self, what, work):
-            asked[what] = work
-            return False
-
-    analysis._compute_spectrum(x, 4, Poor(Work()))
-    assert asked["L"].passes == LANCZOS_PRODUCTS / 4
 
 
 def test_both_ends_of_a_spectrum_are_none_where_lanczos_does_not_converge(monkeypatch):
@@ -305,20 +216,18 @@ def test_where_no_least_cost_is_looked_for_the_lowest_that_was_seen_counts(
     if setting == "auto":
         monkeypatch.setattr(door.Problem, "convex", False)
         words = "the cost is not convex"
-    found = find_least_cost(train, PointsCache(x), 0.4, setting, 1000)
+    found = find_least_cost(train, PointsCache(x), 0.4, setting)
     assert found.source == f"the lowest cost seen in this job; {words}"
     assert (found.value, found.is_solved, found.case) == (0.4, False, "not decided")
 
 
-def test_points_that_are_in_memory_prove_what_a_descent_found_whatever_the_allowance(monkeypatch):
-    """One pass over them is the work of a step."""
+def test_points_that_are_in_memory_prove_what_a_descent_found():
     x = np.linspace(-1, 1, 20)[:, None]
     train = door.problem(costs.softmax, x, np.where(x[:, 0] > 0, 1.0, -1.0), True)
-    monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
     proof = np.array([[0.0, 5.0]])
-    found = find_least_cost(train, PointsCache(x), 0.4, "auto", 0, proof)
+    found = find_least_cost(train, PointsCache(x), 0.4, "auto", proof)
     assert (found.value, found.at_infinity) == (0.0, True)
-    assert find_least_cost(train, PointsCache(x), 0.4, "auto", 0, -proof).value == 0.4
+    assert find_least_cost(train, PointsCache(x), 0.4, "auto", -proof).value < 1e-6
 
 
 # The minimum
@@ -477,16 +386,3 @@ def test_limits_of_scaled_points_are_scaled_with_a_feature_that_stands_twice(sca
         limits = batches.mean_square_steps(scale * twice, batch)
         expected = np.array(batches.mean_square_steps(twice, batch)) / scale**2
         assert limits == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("count", [40, 4])
-def test_the_correlation_of_small_features_is_that_of_large_ones(count):
-    x = np.random.default_rng(7).standard_normal((count, 6)) @ np.diag([1e-3, 0.1, 1, 2, 3, 50])
-    matrices = spectra._moments(x)
-    for matrix, expected in zip(matrices[1:], (np.cov(x.T, bias=True), np.corrcoef(x.T))):
-        nonzero = min(count - 1, 6)
-        np.testing.assert_allclose(
-            np.linalg.eigvalsh(matrix)[-nonzero:],
-            np.linalg.eigvalsh(expected)[-nonzero:],
-            rtol=1e-6,
-        )

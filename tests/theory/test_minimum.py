@@ -34,8 +34,8 @@ def points(count=200, features=4):
     return rng.standard_normal((count, features)) * [1, 100, 0.01, 5] + [3, 50, 0, 1], rng
 
 
-def minimum(cost, basis, targets, classes, penalty=0.0, allowance=np.inf):
-    return least(door.problem(cost, basis, targets, False, penalty, classes), classes, allowance)
+def minimum(cost, basis, targets, classes, penalty=0.0, products=np.inf):
+    return least(door.problem(cost, basis, targets, False, penalty), classes, products)
 
 
 def test_least_squares_is_the_normal_equations():
@@ -148,7 +148,7 @@ def test_the_least_cost_with_a_penalty_is_the_normal_equations(l2):
     weights = np.linalg.solve(full.T @ full / len(x) + penalty, full.T @ y / len(x))
     wanted = np.mean((full @ weights - y) ** 2) + weights @ penalty @ weights
     train = door.problem(costs.least_squares, x, y, False, l2)
-    found = analysis.find_least_cost(train, PointsCache(x), np.inf, "full", 0)
+    found = analysis.find_least_cost(train, PointsCache(x), np.inf, "full")
     assert found.value == pytest.approx(wanted, rel=1e-9)
     assert "scores" not in repr(found)
     assert found == replace(found, scores=None)
@@ -158,33 +158,22 @@ def test_too_many_features_of_the_data_are_too_much_whatever_a_scheme_keeps(monk
     x, rng = points()
     train = door.problem(costs.least_squares, x[:, :2], rng.standard_normal(len(x)), False)
     for most, reached in ((4, True), (3, False)):
-        monkeypatch.setattr("normbench.theory.spectra.MAX_SPECTRUM_FEATURES", most)
-        assert analysis.find_least_cost(train, PointsCache(x), 9.0, "full", 0).is_solved == reached
+        monkeypatch.setattr("normbench.theory.sizes.MAX_ROWS", most)
+        found = analysis.find_least_cost(train, PointsCache(x), 9.0, "auto")
+        assert found.is_solved == reached
+        assert ("theory=full" in found.source) == (not reached)
+    assert analysis.find_least_cost(train, PointsCache(x), 9.0, "full").is_solved
 
 
-def test_a_stop_at_the_allowance_is_said():
+def test_a_stop_after_so_many_products_is_said(monkeypatch):
+    monkeypatch.setattr("normbench.engine.hessian.MAX_MATRIX_WEIGHTS", 4)
     x, rng = points()
-    found = minimum(
-        costs.softmax, sphere_points(x)[0], np.sign(rng.standard_normal(200)), 1, 0.0, 1
-    )
+    basis, y = sphere_points(x)[0], np.sign(rng.standard_normal(200))
+    found = minimum(costs.softmax, basis, y, 1, 0.0, 1)
     assert not found.is_solved
     assert "theory=full" in found.source
-    assert found.value == pytest.approx(np.log(2))  # from zero weights not a step
-    assert found.gradient_norm == 1
-
-
-@pytest.mark.parametrize("allowance", [12, 20, 40])
-def test_no_more_passes_are_made_than_are_allowed(allowance, monkeypatch):
-    """Two before the first step; a step is two more, the blocks of the Hessian and its matrix."""
-    x, rng = points()
-    y = np.where(x[:, 0] - 3 + 0.3 * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    train = door.problem(costs.softmax, sphere_points(x)[0], y, False)
-    made, of = [], door.Problem.hessian
-    monkeypatch.setattr(door.Problem, "hessian", lambda *given: made.append(1) or of(*given))
-    assert not least(train, 1, allowance).is_solved
-    effort = train.effort
-    before = 2 + len(made) * (2 + effort.setup + effort.matrix)
-    assert before - (2 + effort.matrix) <= allowance < before + effort.setup
+    least_cost = minimum(costs.softmax, basis, y, 1).value
+    assert least_cost < found.value < np.log(2)  # after one step from zero weights
 
 
 def test_a_matrix_is_damped_a_little_and_where_it_is_not_positive_until_it_is():
@@ -239,7 +228,7 @@ def test_small_features_count_beside_a_large_one(unit, l2):
     solutions = []
     for scaled, penalty in ((x, l2 / units**2), (x * units, l2)):
         train = door.problem(costs.softmax, scaled, 2.0 * y - 1, False, penalty)
-        found = analysis.find_least_cost(train, PointsCache(scaled), np.inf, "full", 0)
+        found = analysis.find_least_cost(train, PointsCache(scaled), np.inf, "full")
         assert found.is_solved
         weights = weights_of(found.scores, scaled)
         np.testing.assert_allclose(train.scores(weights, scaled), found.scores, atol=1e-6)

@@ -11,10 +11,8 @@ from normbench.theory import separability
 from normbench.theory.analysis import find_least_cost
 from normbench.theory.minimum import Minimum, sphere_points
 from normbench.theory.separability import (
-    MAX_MARGINS,
     decide_by_program,
     decide_by_rule,
-    program_work,
     proves_separable,
 )
 from normbench.theory.shared import PointsCache
@@ -99,7 +97,7 @@ def test_it_does_not_depend_on_the_units():
 
 def test_iris_is_partly_separable():
     x, y = load_iris(return_X_y=True)
-    found = find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "auto", 1000)
+    found = find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "auto")
     assert found.case == PARTLY
     assert found.at_infinity
     assert found.is_solved
@@ -134,16 +132,16 @@ def test_a_descent_without_a_mistake_is_proof_enough():
     good = np.array([[2.5, 0.0, 0.0, -1.0, 0.0]])
     assert proves_separable(setosa, good)
     assert not proves_separable(setosa, 0 * good)
-    found = find_least_cost(setosa, PointsCache(x), 0.1, "auto", 0, good)
+    found = find_least_cost(setosa, PointsCache(x), 0.1, "auto", good)
     assert (found.case, found.value, found.is_solved) == (STRICTLY, 0.0, True)
     penalized = problem(x, (y == 0).astype(int), l2=0.1)  # weights that grow cost more and more
-    found = find_least_cost(penalized, PointsCache(x), 0.6, "auto", 1000, good)
+    found = find_least_cost(penalized, PointsCache(x), 0.6, "auto", good)
     assert (found.case, found.at_infinity) == (ATTAINED, False)
     assert found.value > 0
     of_one = problem(x, (y == 0).astype(int), l2=np.array([0.0, 0.0, 0.1, 0.0]))
-    assert find_least_cost(of_one, PointsCache(x), 0.6, "auto", 1000, good).case != STRICTLY
+    assert find_least_cost(of_one, PointsCache(x), 0.6, "auto", good).case != STRICTLY
     virginica = problem(x, (y == 2).astype(int))
-    assert find_least_cost(virginica, PointsCache(x), 0.1, "auto", 1000, good).case == ATTAINED
+    assert find_least_cost(virginica, PointsCache(x), 0.1, "auto", good).case == ATTAINED
 
 
 @pytest.mark.parametrize("by", ["bias", "slopes"])
@@ -174,16 +172,12 @@ def test_where_the_solver_did_not_arrive_the_lowest_cost_of_both_counts(lowest, 
         "normbench.theory.analysis.minimize", lambda *of: Minimum(0.5, 1e-3, "stopped", False)
     )
     x, y = load_iris(return_X_y=True)
-    found = find_least_cost(problem(x, y, 3), PointsCache(x), lowest, "full", 0)
+    found = find_least_cost(problem(x, y, 3), PointsCache(x), lowest, "full")
     assert found.value == min(lowest, 0.5)
     assert not found.is_solved
 
 
 def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
-    assert program_work(10_000, 10, 784).passes == np.inf
-    assert program_work(MAX_MARGINS, 2, 5).passes == MAX_MARGINS
-    one, three, many = (program_work(100, classes, 5).memory for classes in (1, 3, 30))
-    assert (three / one, many / one) == (2 * 2, 2 * 29)  # two classes' weights a margin
     x, y = load_iris(return_X_y=True)
     monkeypatch.setattr(separability, "MAX_MARGINS", 299)  # iris has 150 points of 3 classes
-    assert find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "full", 0).case == UNDECIDED
+    assert find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "full").case == UNDECIDED

@@ -16,7 +16,7 @@ from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import adam, gradient_descent, nesterov, newton
 from normbench.recording.store import records
 from normbench.settings import powers_of_ten
-from normbench.theory import spectra
+from normbench.theory import sizes
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
@@ -87,7 +87,7 @@ def test_single_precision_finds_the_step_sizes_that_double_does():
 
 def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatch):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((20, 2 + spectra.MAX_SPECTRUM_FEATURES))
+    x = rng.standard_normal((20, 2 + sizes.MAX_ROWS))
     monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
     scheme, small = PCARotation(components=3), (1e-6,)
     found = run(job(two_classes(x, np.arange(20) % 2), scheme=scheme, step_sizes=small))
@@ -244,11 +244,11 @@ def test_a_sharpness_that_jumps_to_and_fro_is_sampled_on_both_sides(overlapping,
     assert len(every) == 301
     assert min(high.min(), low.min()) < 0.8 * max(high.max(), low.max())  # a period of 2
     assert max(np.ptp(low), np.ptp(high)) < 1e-9  # measured 2e-16
-    monkeypatch.setattr("normbench.theory.budget.FREE_PRODUCTS", 0)
+    monkeypatch.setattr("normbench.theory.sizes.MAX_NUMBERS", 0)
     steps, few = run(job(overlapping, **settings)).findings.series["theory/sharpness"]
     assert list(steps[:6]) == [0, 1, 2, 50, 51, 52]
     assert list(steps[-3:]) == [298, 299, 300]
-    assert len(steps) == 21  # the allowance of one run of 300 iterations
+    assert len(steps) == 21  # seven stretches of three
     assert few == pytest.approx(every[steps], rel=1e-12)
 
 
@@ -263,18 +263,6 @@ def test_the_least_cost_is_one_for_all_invertible_affine_schemes(overlapping):
     squared = FunctionTransformer(lambda x: x**2)
     other = run(job(overlapping, scheme=squared, **few)).findings.metrics
     assert other["theory/minimum"] != made[0]["theory/minimum"]
-
-
-def test_what_is_skipped_says_so_and_how_to_ask(overlapping, monkeypatch):
-    monkeypatch.setattr("normbench.theory.budget.FREE_PRODUCTS", 0)
-    skipped = run(job(overlapping, iterations=1)).findings
-    assert "theory=full" in skipped.tags["theory_note"]
-    assert "theory=full" in skipped.tags["minimum_source"]
-    asked = run(job(overlapping, iterations=1, theory="full")).findings
-    assert asked.metrics["theory/lipschitz"] > 0
-    assert asked.tags["minimum_reached"] == "true"
-    none = run(job(overlapping, theory="none")).findings
-    assert "theory=none" in none.tags["theory_note"]
 
 
 @pytest.mark.parametrize("cost", ["least_squares", "softmax"])

@@ -164,18 +164,18 @@ def step_text(run: Mapping[Any, Any]) -> str:
 
 
 def skip_reasons(note: object, task: str) -> list[str]:
-    """Return why a task was skipped, as a scheme's note says it (`Budget.note`).
+    """Return why a task was left out, as a scheme's note says it.
 
     Args:
         note: The note, whose parts are joined by `; `; not a text where there is none.
-        task: A figure or a measure. A part on it is `task: reason`, or `task, other skipped:
+        task: A figure or a measure. A part on it is `task: reason`, or `task, other left out
             reason`.
     """
     reasons = []
     for part in str(note).split("; "):
-        skipped_tasks, _, reason = part.partition(" skipped: ")
-        if reason and task in skipped_tasks.split(", "):
-            reasons.append(f"{reason} (theory=full asks for it)")
+        tasks, _, reason = part.partition(" left out ")
+        if reason and task in tasks.split(", "):
+            reasons.append(f"left out {reason}")
         elif part.startswith(f"{task}: "):
             reasons.append(part.removeprefix(f"{task}: "))
     return reasons

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.compare.reached import start_ratio
 from normbench.results.figures.base import ticks
-from normbench.results.figures.base.material import ArraysByLabel, skip_reasons
+from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.melt.layers import (
     SEPARATED_SHARE,
     THIN_SHARE,
@@ -119,19 +119,16 @@ def _missing_reason(row: Mapping[Any, Any]) -> str:
     """Return the reason why a scheme has no drawing, the most specific that is recorded.
 
     Args:
-        row: the row of the scheme. Its note has parts such as `melt, windows skipped: reason`,
-            joined by `; `.
+        row: the row of the scheme.
     """
-    recorded_reason, note = row.get(names.NO_LAYERS.column), row.get(names.NOTE.column)
+    recorded_reason = row.get(names.NO_LAYERS.column)
     if row["verdict"] == names.DIVERGED:
         return "it diverged at every step size"
     if isinstance(recorded_reason, str) and recorded_reason:
         return recorded_reason
     if pd.isna(row.get(names.STEP_TAG.column)):
         return "it has no best step size"
-    if row.get(names.setting("theory")) == "none":
-        return "theory=none"
-    return next(iter(skip_reasons(note, "melt")), NO_LAYERS_REASON)
+    return "theory=none" if row.get(names.setting("theory")) == "none" else NO_LAYERS_REASON
 
 
 def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:

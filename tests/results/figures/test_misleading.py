@@ -177,8 +177,8 @@ def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
 @pytest.mark.parametrize(
     ("note", "name", "told"),
     [
-        ("contours, film skipped: too much work; theory=full asks for it", "film", "too much work"),
-        ("contours, film skipped: too much work; theory=full asks for it", "melt", ""),
+        ("least cost, windows left out by size (theory=full)", "windows", "by size"),
+        ("least cost, windows left out by size (theory=full)", "melt", ""),
         ("x; film: each class has a score", "film", "it, each class has a score; it shows"),
     ],
 )
@@ -187,4 +187,4 @@ def test_what_is_lacking_has_the_reason_of_its_note(three, note, name, told, mon
     monkeypatch.setattr(drawing, "figure", lambda *_: None)
     message = drawing.missing_figure_message(Sweep(three.uri, "sweep-1", runs), name)
     assert told in message
-    assert ("theory=full" in message) == (told == "too much work")
+    assert ("theory=full" in message) == (told == "by size")
