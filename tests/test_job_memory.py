@@ -26,7 +26,7 @@ def test_a_job_holds_its_points_and_those_under_the_scheme_alone(precision, star
     x = rng.standard_normal((20_000, 400), dtype=np.float32)
     y, classes = rng.integers(0, 10, len(x)), list("abcdefghij")
     data = make_dataset("x", x, y, source="-", class_names=classes, precision=precision)
-    settings = Settings((0.01, 0.1), 2, precision=precision, start=start)
+    settings = Settings((0.01, 0.1), 2, precision=precision, start=start, theory="none")
     job = Job(data, multiclass_softmax, StandardScaler(), gradient_descent(), settings)
     tracemalloc.start()
     run(job)

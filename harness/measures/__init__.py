@@ -216,7 +216,8 @@ def _size_note(job: FinishedJob) -> str:
     descent = job.judged_descent
     if descent is None or descent.settings.theory == "none":
         return ""
-    left_out = sizes.left_out(descent.settings.theory, descent.train, job.dataset.x)
+    theory, is_solved = descent.settings.theory, descent.least.is_solved
+    left_out = sizes.left_out(theory, descent.train, job.dataset.x, is_solved)
     if descent.plain and descent.theory.threshold and descent.at_start.directions is None:
         left_out.append("windows")
     return f"{', '.join(left_out)} {sizes.LEFT_OUT}" if left_out else ""

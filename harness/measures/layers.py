@@ -21,7 +21,7 @@ NOT_LINEAR = "layers are of linear models, and these scores are not linear in th
 NOT_CONVEX = "the cost curves down along some direction of the start"
 NO_ITERATIONS = "no step was made"
 NO_STEP_SIZES = "the optimizer finds its own step sizes"
-TOO_LARGE = f"the Hessian, no multiple of the points' Gram matrix, is {LEFT_OUT}"
+NO_DIRECTIONS = f"the Hessian, no multiple of the points' Gram matrix, is {LEFT_OUT}"
 
 
 def take(job: FinishedJob) -> Findings:
@@ -68,7 +68,7 @@ def reason_against(descent: JudgedDescent) -> str:
         return NO_START_CURVATURE
     directions = descent.at_start.directions
     if directions is None:
-        return TOO_LARGE
+        return NO_DIRECTIONS
     if not len(directions.curvature):
         return NO_START_CURVATURE
     return NOT_CONVEX if directions.indefinite else ""

@@ -236,8 +236,8 @@ def find_least_cost(
     ):
         return zero_at_infinity()
     if not sizes.allows_least_cost(theory_setting, train, points_cache.x):
-        seen = _lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}")
-        return replace(seen, case=separability.decide_by_rule(linear))
+        minimum = _lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}")
+        return replace(minimum, case=separability.decide_by_rule(linear))
     try:
         minimum = _solve(linear, points_cache, lowest, theory_setting)
         case = separability.decide_by_rule(linear) if minimum.case == UNDECIDED else minimum.case

@@ -249,8 +249,8 @@ def _newton(problem: Linear, classes: int, max_products: float) -> tuple[Minimum
             return Minimum(cost, norm / first_norm, "damped Newton", True), weights
         if products >= max_products:
             return Minimum(cost, norm / first_norm, STOPPED, False), weights
-        step, taken = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
-        products += taken
+        step, step_products = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
+        products += step_products
         step_length = _backtrack(problem, weights, step, cost, float(np.sum(step * gradient)))
         if step_length == 0:  # no length lowers the cost
             break

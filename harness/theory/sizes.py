@@ -78,13 +78,14 @@ def allows_least_cost(theory: str, train: Problem, x: Rows) -> bool:
     )
 
 
-def left_out(theory: str, train: Problem, x: Rows) -> list[str]:
+def left_out(theory: str, train: Problem, x: Rows, has_least_cost: bool) -> list[str]:
     """Return the names of what a job lacks for its size; none of a network.
 
     Args:
         theory: The setting `theory`, not `none`.
         train: The problem of the training points.
         x: The points (P, N) of the data set, before any scheme.
+        has_least_cost: Whether the least cost is known: the descent itself may prove it.
     """
     linear = train.linear
     if linear is None:
@@ -96,6 +97,9 @@ def left_out(theory: str, train: Problem, x: Rows) -> list[str]:
         "curvature at the start": has_derivatives,
         "curvature at the best weights": has_derivatives,
         "curvatures at the best weights": linear.traits.quadratic or allows_matrix(theory, train),
-        "least cost": not train.convex or allows_least_cost(theory, train, x),
+        "least cost": has_least_cost
+        or linear.traits.piecewise == "linear"  # a solver of second order does not find it
+        or not train.convex
+        or allows_least_cost(theory, train, x),
     }
-    return [part for part, is_allowed in allowed.items() if not is_allowed]
+    return [name for name, is_allowed in allowed.items() if not is_allowed]

@@ -71,7 +71,7 @@ def layered_descent(**changed):
         ({"convex": False}, layers.NOT_CONVEX),
         ({"convex": False, "linear": None}, layers.NOT_LINEAR),
         ({"threshold": None}, layers.NO_START_CURVATURE),
-        ({"curvature": None}, layers.TOO_LARGE),
+        ({"curvature": None}, layers.NO_DIRECTIONS),
         ({"curvature": np.ones(0)}, layers.NO_START_CURVATURE),
         ({"indefinite": True}, layers.NOT_CONVEX),
     ],

@@ -116,6 +116,11 @@ def test_what_is_left_out_by_size_is_said_in_one_note(data, monkeypatch, limit, 
     assert note == (left_out and f"{left_out} left out by size (theory=full computes it)")
     assert {*made.arrays} >= {"contours"}  # what is asked for is there
     assert made.findings.metrics["theory/lipschitz"] > 0
+    separated = replace(data, x=data.x + 9.0 * data.y[:, None])  # which the descent proves
+    note = run(job(separated)).findings.tags.get("theory_note", "")
+    assert note == (left_out and f"{left_out} left out by size (theory=full computes it)").replace(
+        ", least cost", ""
+    )
     whole = run(job(data, theory="full")).findings
     assert "left out" not in whole.tags.get("theory_note", "")
     assert whole.tags["minimum_reached"] == "true"
