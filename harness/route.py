@@ -4,14 +4,13 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points, is_in_memory
 from normbench.datasets.values import UserError, check_choice
 from normbench.engine.batches import Batches
 from normbench.engine.fast import span, triangle
-from normbench.engine.fast.blocked import on_points
+from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.jax_network import JaxNetwork, check_traceable
 from normbench.engine.fast.minibatch import ThreadedMinibatch
 from normbench.engine.fast.threaded_network import ThreadedNetwork
@@ -19,7 +18,6 @@ from normbench.engine.fast.wrappers import drop_last_class, merge, pack
 from normbench.engine.minibatch import Minibatch
 from normbench.engine.network import Model, Network
 from normbench.engine.problem import Cost, Linear, Objective, Problem
-from normbench.engine.scheme.under import Under
 from normbench.models.formulas import PCA, ZCA
 from normbench.optimizers import Optimizer
 from normbench.settings import ENGINES
@@ -28,7 +26,7 @@ Array = NDArray[Any]
 FAST, PLAIN_ENGINE, JAX = ENGINES
 
 
-def build_objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> Objective:
+def build_objective(engine: str, cost: Cost, points: Points, *arguments: Any) -> Objective:
     """Return an objective, as a faster equivalent where the engine allows it.
 
     Args:
@@ -45,11 +43,10 @@ def build_objective(engine: str, cost: Cost, points: Rows, *arguments: Any) -> O
         UserError: The engine is unknown, or cannot read these points.
     """
     if check_choice("engine", engine, ENGINES) == FAST:
-        return on_points(cost, points, *arguments)
-    # The engine is plain: `check_engine` refuses jax for the linear model. `Objective` multiplies
-    # arrays, and points `Under` a scheme (folded, sparse or on a disk) are none.
-    if isinstance(points, Under):
-        raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
+        return Blocked(cost, points, *arguments)
+    # The engine is plain: `check_engine` refuses jax for the linear model.
+    if not is_in_memory(points):
+        raise UserError("engine=plain: takes points that are in memory; use fast")
     return Objective(cost, points, *arguments)
 
 
@@ -149,7 +146,7 @@ def fastest_route(
     # Coordinates of the span of the points, in which there are fewer weights; None: unchanged.
     # They are computed from dense points in memory alone.
     axes = None
-    if isinstance(linear.points, np.ndarray) and span.pays_off(linear, optimizer, start, *work):
+    if is_in_memory(linear.points) and span.pays_off(linear, optimizer, start, *work):
         axes = span.find_span(linear.points, start)
     if axes:
         linear, linear_test = axes.train(linear), axes.test(linear_test) if linear_test else None
@@ -175,7 +172,7 @@ def _fastest(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) 
     Returns:
         The problem; its costs are equal to rounding.
     """
-    fast_objective = on_points(
+    fast_objective = Blocked(
         *(problem.cost, problem.points, problem.targets),
         *(problem.classify, problem.l2, problem.shape[0], not trains),
     )

@@ -600,15 +600,6 @@ TABLE = (
         partial(check_choice, choices=ENGINES),
         recorded=False,
     ),
-    Setting(
-        "fold",
-        Role.LOCATION,
-        False,
-        "fold an affine scheme into the weights instead of copying the points; of sparse points it "
-        "allows the schemes that centre",
-        check_switch,
-        recorded=False,
-    ),
     Setting("data_dir", Role.LOCATION, CACHE, "the folder of downloaded data", python=False),
     Setting("dataset.*", Role.PROBLEM, OF_OPTIONS, "options of a data set"),
     Setting(

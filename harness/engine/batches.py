@@ -30,15 +30,13 @@ class Stretch(NamedTuple):
 class Batches:
     """The batches of all passes over P points, equal for all runs, step sizes and schemes.
 
-    An update sees `size` points; the last update of a pass (in blocks: of the last block) sees
-    those that are left. points: P. order: `shuffled` draws a permutation for each pass, `once` one
-    for all passes; `cyclic` is the points' own order; `replacement` draws P points for each pass.
-    The order of pass n is drawn by `numpy.random.default_rng([seed, n])`, so that it does not
-    depend on the passes before. records: the records of a pass, at equal numbers of updates to
-    within one. stretch: how many batches are copied together. in_blocks: a stretch is a block of
-    consecutive points: the order is drawn of the blocks, and of the points within each.
-    joins_last: the last batch of a pass is joined to the one before; only with a stretch of 1 and
-    without `in_blocks`.
+    An update sees `size` points; the last update of a pass sees those that are left. points: P.
+    order: `shuffled` draws a permutation for each pass, `once` one for all passes; `cyclic` is the
+    points' own order; `replacement` draws P points for each pass. The order of pass n is drawn by
+    `numpy.random.default_rng([seed, n])`, so that it does not depend on the passes before. records:
+    the records of a pass, at equal numbers of updates to within one. stretch: how many batches are
+    copied together. joins_last: the last batch of a pass is joined to the one before; only with a
+    stretch of 1.
     """
 
     points: int
@@ -47,7 +45,6 @@ class Batches:
     seed: int = 0
     records: int = 1
     stretch: int = 1
-    in_blocks: bool = False
     joins_last: bool = False
 
     @property
@@ -57,12 +54,8 @@ class Batches:
 
     @property
     def description(self) -> str:
-        """The fields that determine the order, as a checkpoint holds them.
-
-        The stretch is one of them only in blocks: elsewhere it changes no order.
-        """
-        block = self.stretch if self.in_blocks else 0
-        return f"{self.size} {self.order} {self.seed} {self.records} {block}"
+        """The fields that determine the order, as a checkpoint holds them."""
+        return f"{self.size} {self.order} {self.seed} {self.records}"
 
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record; record 0 is the start."""
@@ -73,8 +66,6 @@ class Batches:
         """Return the stretch that an update, counted from 0 over all passes, is in."""
         number, position = divmod(update, self.updates_per_pass)  # of the pass, and in the pass
         begin = number * self.updates_per_pass
-        if self.in_blocks:
-            return self._block_of(begin, number, position)
         first = position - position % self.stretch  # the first batch of the stretch, in the pass
         drawn = draw_order(self.points, self.order, self.seed, number)
         is_last = self.joins_last and position == self.updates_per_pass - 1
@@ -88,54 +79,26 @@ class Batches:
         begin = (update - stretch.first) * self.size
         return stretch.points[begin : begin + self.size]
 
-    def _block_of(self, begin: int, number: int, position: int) -> Stretch:
-        """Return the block at a position of a pass.
-
-        Args:
-            begin: The number of the first update of the pass.
-            number: The number of the pass.
-            position: The position of the update in the pass, from 0.
-
-        Returns:
-            All updates of the block, with its points in the order in which they are seen.
-        """
-        blocks = -(-self.updates_per_pass // self.stretch)  # rounded up
-        # Every block is visited once; `replacement` draws points within a block.
-        order_of_blocks = SHUFFLED if self.order == REPLACEMENT else self.order
-        visited = draw_order(blocks, order_of_blocks, self.seed, number)
-        # Of each visited block, the number of its updates; and the position where the next begins.
-        lengths = np.minimum(self.stretch, self.updates_per_pass - visited * self.stretch)
-        ends = np.cumsum(lengths)
-        visit = int(np.searchsorted(ends, position, side="right"))
-        block = int(visited[visit])
-        first_point = block * self.stretch * self.size
-        count = min(self.stretch * self.size, self.points - first_point)
-        drawn = draw_order(count, self.order, self.seed, number, block + 1)
-        return Stretch(begin + int(ends[visit] - lengths[visit]), first_point + drawn)
-
 
 @lru_cache(maxsize=2)
-def draw_order(count: int, order: str, seed: int, *numbers: int) -> Indices:
+def draw_order(count: int, order: str, seed: int, number: int) -> Indices:
     """Return the order of `count` points: indices, with repetitions under `replacement`.
 
     The array is cached and must not be changed.
 
     Args:
-        count: The number of points, or of blocks.
+        count: The number of points.
         order: One of `settings.BATCH_ORDERS`.
         seed: The seed of the order.
-        *numbers: The number of the pass and, where points are read by blocks, one more than the
-            number of the block.
+        number: The number of the pass.
 
     Returns:
-        Indices `(count,)`, from `numpy.random.default_rng([seed, *numbers])`. Under `once` the
+        Indices `(count,)`, from `numpy.random.default_rng([seed, number])`. Under `once` the
         number of the pass does not count; `cyclic` draws nothing.
     """
     if order == CYCLIC:
         return np.arange(count)
-    # Under `once` the number of the pass is replaced by 0.
-    key = [seed, 0, *numbers[1:]] if order == ONCE else [seed, *numbers]
-    rng = np.random.default_rng(key)
+    rng = np.random.default_rng([seed, 0 if order == ONCE else number])
     drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
     return np.asarray(drawn, dtype=np.intp)
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from autograd.core import make_vjp
 
-from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.on_disk.points import Points, as_array, is_in_memory
 from normbench.engine.batches import Batches, Indices
 from normbench.engine.hessian import Effort, Hessian, times_l2
 from normbench.engine.problem import (
@@ -20,7 +20,6 @@ from normbench.engine.problem import (
     Problem,
     Workspace,
 )
-from normbench.engine.scheme.under import Under
 from normbench.engine.statistics import Statistics
 
 STRETCH_BYTES = 1 << 20  # of points that are copied together: they stay in a processor's cache
@@ -51,18 +50,15 @@ class Minibatch(PartsApart):
 
         Args:
             inner: The Problem of all points (P, N).
-            batches: The batches of these points; their `stretch` and `in_blocks` are replaced.
+            batches: The batches of these points; their `stretch` is replaced.
 
         Returns:
-            The Problem. Of points in memory, batches are copied together up to `STRETCH_BYTES`, and
-            a larger batch by itself; points of a file are copied block by block.
+            The Problem. Batches are copied together up to `STRETCH_BYTES`, and a larger batch by
+            itself.
         """
-        x, in_blocks = inner.points, reads_blocks(inner.points)
-        copied_points = (
-            rows_per_block(x) if in_blocks else STRETCH_BYTES // (x.itemsize * x.shape[1])
-        )
-        stretch = max(1, copied_points // batches.size)
-        return cls(inner, replace(batches, stretch=stretch, in_blocks=in_blocks))
+        x = inner.points
+        copied_points = STRETCH_BYTES // (x.dtype.itemsize * x.shape[1])
+        return cls(inner, replace(batches, stretch=max(1, copied_points // batches.size)))
 
     @property
     def classify(self) -> bool:
@@ -202,7 +198,7 @@ class Minibatch(PartsApart):
             The function, which takes a span of the batch; and the targets.
         """
         x = self.inner.points
-        if isinstance(x, np.ndarray) and self.batches.stretch == 1 and not self.statistics:
+        if is_in_memory(x) and self.batches.stretch == 1 and not self.statistics:
             # A stretch of 1 is a large batch: it is copied span by span, so that each thread copies
             # its own points. Moving statistics need all points of the batch at once.
             indices = self.batches.points_of(update)
@@ -229,14 +225,6 @@ class Minibatch(PartsApart):
         return stretch.first
 
 
-def reads_blocks(x: Rows) -> bool:
-    """Return whether points are read from a file, so that single rows cost as much as blocks.
-
-    Of points `Under` a scheme, those before the scheme decide.
-    """
-    return not isinstance(x.x if isinstance(x, Under) else x, np.ndarray)
-
-
 def _make_reader(x: Array, points: Indices, memory: Workspace) -> Read:
     """Return a function that copies a span of chosen points to the workspace and returns it.
 
@@ -258,18 +246,11 @@ def _make_reader(x: Array, points: Indices, memory: Workspace) -> Read:
     return lambda span: np.take(x, points[span], axis=0, out=rows[span], mode="clip")
 
 
-def _take_points(x: Any, points: Indices, memory: Workspace) -> Array:
-    """Return points (m, N) of x by their indices (m,); under a scheme, these rows are transformed.
-
-    Of a file, all rows from the first to the last of these points are read at once: a stretch is
-    then a block of consecutive rows.
-    """
-    if isinstance(x, np.ndarray):
+def _take_points(x: Points, points: Indices, memory: Workspace) -> Array:
+    """Return points (m, N) of x by their indices (m,), as an array."""
+    if is_in_memory(x):
         return _make_reader(x, points, memory)(slice(None))
-    if isinstance(x, Under) and isinstance(x.x, np.ndarray):
-        return np.asarray(x.transform(x.x[points]))
-    first, last = int(points.min()), int(points.max()) + 1
-    return np.asarray(x.read(first, last)[points - first])
+    return as_array(x[points])
 
 
 def _differentiate_cost(cost: Cost, scores: Array, targets: Array) -> Array:

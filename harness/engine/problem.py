@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.on_disk.points import Points, as_array
 from normbench.engine.hessian import (
     Effort,
     Hessian,
@@ -20,7 +20,6 @@ from normbench.engine.hessian import (
     score_curvatures,
     times_l2,
 )
-from normbench.normalizers.decomposition import Surrogate
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -177,7 +176,7 @@ class Linear(Problem, Protocol):
         """The traits that the cost declares."""
 
     @property
-    def points(self) -> Rows:
+    def points(self) -> Points:
         """The points (P, N), in memory or read by blocks, whose features the weights belong to."""
 
     @property
@@ -188,11 +187,7 @@ class Linear(Problem, Protocol):
     def l2(self) -> float | Array:
         """The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`."""
 
-    @property
-    def surrogate(self) -> Surrogate:
-        """The points' mean and covariance, as rows that second-order statistics read."""
-
-    def on(self, points: Rows, l2: float | Array) -> "Linear":
+    def on(self, points: Points, l2: float | Array) -> "Linear":
         """Return the same cost on other points with the same targets, with another penalty.
 
         Args:
@@ -293,16 +288,11 @@ class Objective(FullBatch):
         return self
 
     @property
-    def points(self) -> Rows:
+    def points(self) -> Points:
         """The points (P, N) whose features the weights belong to."""
         return self.x
 
-    @property
-    def surrogate(self) -> Surrogate:
-        """The points' mean and covariance: those of x itself."""
-        return Surrogate(self.x, holds_all_points=True)
-
-    def on(self, points: Rows, l2: float | Array) -> "Objective":
+    def on(self, points: Points, l2: float | Array) -> "Objective":
         """Return the same cost on other points, with another penalty; see `Linear.on`.
 
         Args:
@@ -396,13 +386,12 @@ class Objective(FullBatch):
         return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
 
 
-def measure_sizes(x: Rows) -> NDArray[np.float64]:
+def measure_sizes(x: Points) -> NDArray[np.float64]:
     """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points.
 
-    These are `SAMPLE_POINTS` points of x (P, N), or the first block of a file if that has fewer.
+    These are `SAMPLE_POINTS` points of x (P, N).
     """
-    in_memory = isinstance(x, np.ndarray)
-    sample = x[: SAMPLE_POINTS if in_memory else min(SAMPLE_POINTS, rows_per_block(x))]
+    sample = as_array(x[:SAMPLE_POINTS])
     squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64)
     return np.sqrt(np.concatenate([[1.0], squares / len(sample)]))
 

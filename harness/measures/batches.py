@@ -5,6 +5,7 @@ import numpy as np
 from normbench import names
 from normbench.engine.problem import Linear
 from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.normalizers.decomposition import moment_rows
 from normbench.theory import batches
 
 
@@ -41,8 +42,9 @@ def gram_largest(job: FinishedJob) -> float:
 
 def gram_trace(linear: Linear) -> float:
     """Return the trace of the Gram matrix of points `[1 x]`: their mean squared length."""
-    surrogate = linear.surrogate
-    return 1 + float(np.sum(surrogate.variances + surrogate.mean**2))
+    rows = moment_rows(linear.points)
+    mean = rows.mean(axis=0, dtype=np.float64)
+    return 1 + float(np.sum(rows.var(axis=0, dtype=np.float64) + mean**2))
 
 
 def is_least_squares(linear: Linear) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.measures.contract import Array, Findings, FinishedJob, JudgedDescent, Measure, OfStep
+from normbench.normalizers.decomposition import moment_rows
 from normbench.theory import spectra
 from normbench.verdicts.judging import Step
 
@@ -39,7 +40,7 @@ def _problems(descent: JudgedDescent) -> list[spectra.Quadratic]:
     assert at_start.gradient is not None
     assert hessian is not None
     return [
-        spectra.quadratic(hessian, linear.surrogate.moment_rows, float(cost), gradient, linear.l2)
+        spectra.quadratic(hessian, moment_rows(linear.points), float(cost), gradient, linear.l2)
         for cost, gradient in zip(at_start.costs, at_start.gradient.astype(np.float64))
     ]
 

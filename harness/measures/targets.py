@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from normbench import names
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.engine.descent import Leave
 from normbench.measures.contract import Findings, FinishedJob, JudgedDescent, Measure
 from normbench.theory.budget import FREE_PRODUCTS
@@ -315,8 +316,8 @@ def _refines(job: FinishedJob) -> bool:
     settings = descent.settings
     if settings.refine is False or settings.iterations == 0 or descent.optimizer.gridless:
         return False
-    # Points that are read would be read again for each descent.
-    return settings.refine is True or isinstance(job.dataset.x, np.ndarray)
+    # Points that memory need not hold would be read again for each descent.
+    return settings.refine is True or is_in_memory(job.dataset.x)
 
 
 def _count_iterations(tried: Mapping[float, Step], target: str) -> dict[float, float]:

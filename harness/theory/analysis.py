@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.points import is_in_memory
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian, score_curvatures
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
+from normbench.normalizers.decomposition import (
+    CENTRED_POINTS_PER_BLOCK,
+    QR_ROWS_PER_COLUMN,
+    moment_rows,
+)
 from normbench.theory import separability, spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (
     Minimum,
     minimize,
     spans_same_scores,
-    sphere_points,
     sphere_problem,
     zero_at_infinity,
 )
@@ -98,14 +103,14 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     if linear is not None:
         if not _has_moments(linear, budget):
             return _theorize_start(train, start, budget)
-        rows = linear.surrogate.moment_rows
+        rows = moment_rows(linear.points)
         if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
             return Theory(note="the points are too large to be squared", allows_point_theory=False)
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
         gram = spectrum = (
             _compute_spectrum(rows, train.shape[0], budget)
-            if linear.surrogate.holds_all_points
+            if is_in_memory(linear.points)
             else spectra.spectrum(rows)  # of few rows: it costs next to nothing
         )
         if bound is not None and spectrum is not None:
@@ -124,14 +129,14 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
 def _has_moments(train: Linear, budget: Budget) -> bool:
     """Return whether the points' moments can be computed within the budget, which is reduced.
 
-    Points in memory are their own moment rows. For points on disk, few rows with the same moments
-    are computed by a decomposition that does not copy the points: three times the work of a
+    Points in memory are their own moment rows. For other points, few rows with the same moments are
+    computed by a decomposition that does not copy the points: three times the work of a
     product.
     """
     width, classes = train.shape[1], train.shape[0]
-    if isinstance(train.points, np.ndarray):
+    if is_in_memory(train.points):
         return True
-    passes = 1.7 * width / classes / train.points.density
+    passes = 1.7 * width / classes / _density(train)
     moments_work = Work(passes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
     return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
         "the points' moments", moments_work
@@ -358,7 +363,7 @@ def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, pass
 
 def _density(train: Linear) -> float:
     """Return the share of the points' entries that a product reads: below 1 for sparse points."""
-    return 1.0 if isinstance(train.points, np.ndarray) else float(train.points.density)
+    return train.points.density if isinstance(train.points, SparsePoints) else 1.0
 
 
 def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:
@@ -428,21 +433,7 @@ def _solve_once(
     Returns:
         The result.
     """
-    surrogate = train.surrogate
-    key = (quantity, train.cost, train.shape[0], len(surrogate), *key_values)
-    if not surrogate.holds_all_points:
-        # Of points on a disk the moment rows are compared. Under an affine scheme those of the
-        # scheme are the images of those of the data.
-        data_rows = points_cache.decompositions.centred_rows
-        is_comparable = train.points.map is not None and len(surrogate) == len(data_rows)
-        spans_data = is_comparable and spans_same_scores(
-            sphere_points(data_rows).basis, surrogate.moment_rows
-        )
-        return (
-            points_cache.get_or_compute(key, lambda: find(sphere_problem(train)))
-            if spans_data
-            else find(sphere_problem(train))
-        )
+    key = (quantity, train.cost, train.shape[0], len(train.targets), *key_values)
     # A scheme that drops features, or is not affine, has scores of its own.
     if not spans_same_scores(points_cache.basis, train.points):
         return find(sphere_problem(train))

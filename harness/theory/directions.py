@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import score_curvatures
 from normbench.engine.problem import Linear, Problem
+from normbench.normalizers.decomposition import moment_rows
 from normbench.theory import spectra
 from normbench.theory.analysis import FEW_CLASSES
 from normbench.theory.budget import Work
@@ -102,7 +103,7 @@ class AtStart:
         """
         linear = self.train.linear
         if self.uniform_curvature and linear and linear.traits.curvature and self.spectrum:
-            rows = linear.surrogate.moment_rows
+            rows = moment_rows(linear.points)
             bound = linear.traits.curvature
             values, vectors = spectra.eigenvectors(self.spectrum, rows, linear.l2, bound)
             values = values * (self.uniform_curvature.curvature / bound)

@@ -18,7 +18,7 @@ from normbench.normalizers.decomposition import (
     compute_mean,
     mean_and_covariance,
     rounding_share,
-    small_blocks,
+    small_block_size,
 )
 
 Array = NDArray[np.float64]
@@ -178,7 +178,7 @@ def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
     """
     mean = compute_mean(x)
     centred = np.empty(x.shape, order="F")
-    for block in small_blocks(x):
+    for block in blocks(len(x), small_block_size(x)):
         np.subtract(x[block], mean, out=centred[block])
     mean_correction = centred.mean(axis=0)
     centred -= mean_correction

@@ -12,7 +12,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.on_disk.points import Points
 from normbench.engine.fast import minibatch, wrappers
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
@@ -172,20 +171,6 @@ def test_no_batch_leaves_a_job_as_it_is():
     assert identity(batched, data, parts) == identity({**batched, "refine": False}, data, parts)
 
 
-def test_points_read_in_blocks_are_another_descent_where_a_seed_draws_batches():
-    params = {"batch": 5, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
-    data = job(*points()).dataset
-    read_in_blocks = replace(data, x=OnDisk(data.x))
-    parts = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
-    for settings, is_equal in (
-        (params, False),
-        ({**params, "batch_order": "cyclic"}, True),
-        ({**params, "batch": None}, True),
-    ):
-        identities = [identity(settings, each, parts) for each in (data, read_in_blocks)]
-        assert (identities[0] == identities[1]) == is_equal, settings
-
-
 def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
     """Data for which every equivalent of all points pays off: the steps still see batches."""
     monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 1)
@@ -204,13 +189,6 @@ def test_nothing_stands_in_for_a_batch_by_all_points(monkeypatch):
     plain = history(run(job(twice, y, ones, engine="plain")))
     np.testing.assert_allclose(mine, plain, rtol=1e-12)
     assert not np.allclose(mine[1:], history(run(job(twice, y, ones, batch=None)))[1:])
-
-
-def test_a_fold_changes_no_number():
-    x, y = points()
-    scheme = StandardScaler
-    mine = history(run(job(x, y, scheme=scheme())))
-    np.testing.assert_allclose(history(run(job(x, y, scheme=scheme(), fold=True))), mine, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", names("optimizer"))
@@ -244,9 +222,8 @@ def test_mistakes_are_told_in_a_line(settings, said):
 
 
 @pytest.mark.parametrize("order", ["shuffled", "once", "cyclic", "replacement"])
-@pytest.mark.parametrize("in_blocks", [False, True])
-def test_a_pass_sees_every_point_as_its_order_says(order, in_blocks):
-    batches = Batches(P, 3, order, seed=7, stretch=2, in_blocks=in_blocks)
+def test_a_pass_sees_every_point_as_its_order_says(order):
+    batches = Batches(P, 3, order, seed=7, stretch=2)
     passes = []
     for n in range(3):
         updates = range(n * batches.updates_per_pass, (n + 1) * batches.updates_per_pass)
@@ -256,45 +233,12 @@ def test_a_pass_sees_every_point_as_its_order_says(order, in_blocks):
         for (first, last), rows in zip(pairwise(ends), map(stretches.get, ends)):
             assert -(-len(rows) // 3) == last - first  # whole batches, but for the last
         passes.append(np.concatenate([stretches[first] for first in ends[:-1]]))
-        if in_blocks:  # of 6 points, each read once
-            blocks = [set(stretches[first] // 6) for first in ends[:-1]]
-            assert all(len(block) == 1 for block in blocks)
-            assert len(set.union(*blocks)) == len(blocks) == 4
     repeats = order == "replacement"
     for rows in passes:
         assert len(rows) == P
         assert (len(set(rows)) < P) == repeats
     assert np.array_equal(passes[0], passes[1]) == (order in ("once", "cyclic"))
     assert np.array_equal(passes[0], np.arange(P)) == (order == "cyclic")
-
-
-class OnDisk(Points):
-    """Points that count their reads."""
-
-    def __init__(self, x):
-        self.x, self.shape, self.dtype, self.reads = x, x.shape, x.dtype, []
-
-    def read(self, first, last, out=None):
-        self.reads.append((first, last))
-        return self.x[first:last].copy()
-
-
-def test_points_of_a_file_are_read_a_block_at_a_time(monkeypatch):
-    monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 7 * 8 * N)
-    x, y = points()
-    file = OnDisk(x)
-    train = door.in_batches(objective(file, y), Batches(P, 3))
-    assert train.batches.in_blocks
-    assert train.batches.stretch == 2
-    memory, weights = {}, np.zeros((2, 1, N + 1))
-    for k in range(2 * train.batches.updates_per_pass):
-        gradient = train.gradient(weights, k, memory)
-        stretch = train.batches.stretch_of(k)
-        rows = stretch.points[(k - stretch.first) * 3 :][:3]
-        theirs = slopes(np.zeros(N + 1), np.column_stack([np.ones(P), x])[rows], y[rows], False)
-        np.testing.assert_allclose(gradient[1, 0], theirs / 3, rtol=1e-12)
-    assert len(file.reads) == 2 * 4  # a read for each block and pass
-    assert {last - first for first, last in file.reads} == {6, 5}
 
 
 def test_a_pass_may_be_recorded_several_times():

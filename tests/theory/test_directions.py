@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from normbench import costs
-from normbench.datasets.on_disk.points import Points
 from normbench.engine.hessian import LANCZOS_PRODUCTS
 from normbench.engine.problem import Objective
 from normbench.theory import analysis, batches, budget, directions, spectra
@@ -18,6 +17,7 @@ from normbench.theory.directions import find_uniform_curvature as uniform
 from normbench.theory.minimum import minimize, spans_same_scores, sphere_points
 from normbench.theory.separability import proves_separable
 from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
+from tests import door
 
 ENDLESS = Work(np.inf, np.inf)
 
@@ -413,16 +413,6 @@ def test_a_gap_that_the_start_has_already_takes_no_iteration():
         assert spectra.predicted_iterations(quadratic, 0.5, gap) == iterations
 
 
-class InBlocks(Points):
-    """Points that are read two at a time."""
-
-    def __init__(self, x):
-        self.x, self.shape, self.dtype = x, x.shape, x.dtype
-
-    def read(self, first, last, out=None):
-        return self.x[first:last]
-
-
 @pytest.mark.parametrize("wrong", [None, 0, 5])
 def test_a_proof_is_one_for_every_block_of_the_points(wrong, monkeypatch):
     monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 16)
@@ -432,7 +422,7 @@ def test_a_proof_is_one_for_every_block_of_the_points(wrong, monkeypatch):
         targets[wrong] *= -1
     problem = SimpleNamespace(
         traits=costs.softmax.traits,
-        points=InBlocks(x),
+        points=door.mapped(x),
         targets=targets,
         scores=lambda weights, rows: weights[:, 1:] @ rows.T + weights[:, :1],
     )

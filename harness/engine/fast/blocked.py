@@ -7,7 +7,7 @@ by methods that the loop calls.
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple, Self
@@ -16,23 +16,22 @@ import numpy as np
 from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
-from normbench.datasets.on_disk.points import Rows, has_one_source, rows_per_block
-from normbench.datasets.on_disk.sparse import sparse_or_none
+from normbench.datasets.on_disk.points import Points, give_back, is_in_memory, rows_per_block
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
-from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
+from normbench.engine.fast.columns import Columns
+from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, read_effort
 from normbench.engine.fast.packed import Packed
-from normbench.engine.fast.reading import get_buffer, read_spans
+from normbench.engine.fast.reading import get_buffer
 from normbench.engine.fast.sparse import SparseBlock, SparseHessian
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import (
     QUIET,
     Array,
-    Cost,
     Counts,
     Evaluation,
     Objective,
-    Problem,
     Workspace,
     bound_rounding,
     cast_targets,
@@ -40,8 +39,6 @@ from normbench.engine.problem import (
     measure_sizes,
     zero_rounded_scores,
 )
-from normbench.engine.scheme.under import Centred, Under
-from normbench.normalizers.decomposition import Surrogate
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
@@ -82,19 +79,14 @@ class Blocked(Objective):
     """
 
     @property
-    def surrogate(self) -> Surrogate:
-        """The points' mean and covariance: those of x, or of few rows where x is read by blocks."""
-        return super().surrogate if isinstance(self.x, np.ndarray) else self.x.surrogate
-
-    @property
     def effort(self) -> Effort:
         """The work of `hessian` and of its products."""
         x = self.multiplied
-        if isinstance(x, np.ndarray):
+        if is_in_memory(x):
             return linear_effort(len(x), *self.shape)
         return read_effort(len(x), rows_per_block(x), *self.shape)
 
-    def on(self, points: Rows, l2: float | Array) -> "Blocked":
+    def on(self, points: Points, l2: float | Array) -> "Blocked":
         """Return the same cost on other points, with another penalty, and without wrappers.
 
         Args:
@@ -106,15 +98,14 @@ class Blocked(Objective):
         """
         targets = cast_targets(self.targets, points.dtype)
         fields_after_l2 = self.classes, self.held_out
-        return on_points(self.cost, points, targets, self.classify, l2, *fields_after_l2)
+        return Blocked(self.cost, points, targets, self.classify, l2, *fields_after_l2)
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
         arguments = self.cost, self.x, self.targets, weights, self.l2
-        if isinstance(self.x, np.ndarray):
+        if is_in_memory(self.x):
             return linear_hessian(*arguments)
-        kind = ReadHessian if sparse_or_none(self.x) is None else SparseHessian
-        return kind(*arguments)
+        return (SparseHessian if isinstance(self.x, SparsePoints) else ReadHessian)(*arguments)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -137,44 +128,10 @@ class Blocked(Objective):
         walks = self._make_walks(weights, with_gradient, memory)
         return self._combine(weights, with_gradient, threads.map_parallel(_finish_walk, walks))
 
-    def evaluate_parts(
-        self,
-        test: Problem,
-        weights: Array,
-        with_gradient: bool,
-        workspace: Workspace,
-        test_workspace: Workspace,
-    ) -> tuple[Evaluation, Evaluation | None]:
-        """Return evaluations of the training and the test points; see `Problem.evaluate_parts`.
-
-        Where both are read from one file, each thread reads their blocks in turns, so that the
-        second to need a stretch of the file may find it in the system's cache. Otherwise the test
-        points are not evaluated.
-        """
-        if (
-            isinstance(test, Blocked)
-            # A class that overrides `evaluate`, as `Triangle` does, reads no blocks.
-            and type(self).evaluate is type(test).evaluate is Blocked.evaluate
-            and has_one_source(self.multiplied, test.multiplied)
-            and self._runs_per_pass(len(weights)) >= len(weights)
-        ):
-            walks = self._make_walks(weights, with_gradient, workspace)
-            # Each thread walks a pair, though fewer points alone may be worth fewer threads.
-            test_spans = _split_points(len(test.x), len(walks))
-            test_walks = test._make_walks(weights, False, test_workspace, test_spans)
-            if len(walks) == len(test_walks):
-                pairs = threads.map_parallel(_finish_in_turns, list(zip(walks, test_walks)))
-                sums, test_sums = zip(*pairs)
-                return (
-                    self._combine(weights, with_gradient, sums),
-                    test._combine(weights, False, test_sums),
-                )
-        return self.evaluate(weights, with_gradient, workspace), None
-
     # What a wrapper may change.
 
     @property
-    def multiplied(self) -> Rows:
+    def multiplied(self) -> Points:
         """The points (P, M) that weights are multiplied with; without a wrapper x itself."""
         return self.x
 
@@ -239,28 +196,27 @@ class Blocked(Objective):
             it. A block has about `BLOCK_BYTES` of points and scores, so that both stay in the
             cache.
         """
-        number, _ = thread_span
-        sparse = sparse_or_none(self.x)
-        if sparse is not None:
-            for block in split_span(thread_span, BLOCK_BYTES // (self.x.itemsize * score_rows)):
-                yield block, SparseBlock(sparse.csr_rows(block))
+        itemsize = self.x.dtype.itemsize
+        if isinstance(self.x, SparsePoints):
+            for block in split_span(thread_span, BLOCK_BYTES // (itemsize * score_rows)):
+                yield block, SparseBlock(self.x[block])
             return
         # Under any other cost the products are on the library's own threads, which take them whole.
         piece_sizes = 0, 0
         if self.is_thread_safe:
-            scores = products.scores_piece_size(count, self.x.shape[1], self.x.itemsize)
+            scores = products.scores_piece_size(count, self.x.shape[1], itemsize)
             piece_sizes = scores, products.slopes_piece_size(count, self.x.shape[1])
-        points_per_block = BLOCK_BYTES // (self.x.itemsize * (score_rows + self.x.shape[1]))
-        for block, x in read_spans(
-            self.x, split_span(thread_span, points_per_block), memory, number
-        ):
+        points_per_block = BLOCK_BYTES // (itemsize * (score_rows + self.x.shape[1]))
+        for block in split_span(thread_span, points_per_block):
+            x = self.x[block]
             yield block, products.Plain(x, *piece_sizes)
+            give_back(x)
 
     # The loop.
 
     def _runs_per_pass(self, runs: int) -> int:
         """Return how many runs a pass over the points takes: all where they fit, at least one."""
-        size = ARRAYS_PER_RUN * self.x.itemsize * prod(self.shape)
+        size = ARRAYS_PER_RUN * self.x.dtype.itemsize * prod(self.shape)
         if runs * size <= SMALL_STACK_BYTES:
             return runs
         return max(1, min(runs, int(ARRAY_SHARE * available_bytes()) // size))
@@ -432,24 +388,6 @@ def _finish_walk(walk: Walk) -> _Sums:
                 return sums
 
 
-def _finish_in_turns(walks: Sequence[Walk]) -> list[_Sums]:
-    """Run walks to their ends in turns; return the sums of each.
-
-    The walk that has done the smallest share of its points goes on by one block.
-    """
-    progress = dict.fromkeys(range(len(walks)), 0.0)
-    sums: dict[int, _Sums] = {}
-    with QUIET():
-        while progress:
-            number = min(progress, key=lambda walk: progress[walk])
-            try:
-                progress[number] = next(walks[number])
-            except StopIteration as end:
-                sums[number] = end.value
-                del progress[number]
-    return [sums[number] for number in range(len(walks))]  # in the order of the walks
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wrapper(Blocked):
     """A Problem with the costs of another, to rounding, that reads points or weights otherwise.
@@ -479,7 +417,7 @@ class Wrapper(Blocked):
         return self.inner.hessian(weights)
 
     @property
-    def multiplied(self) -> Rows:
+    def multiplied(self) -> Points:
         """See `Blocked.multiplied`."""
         return self.inner.multiplied
 
@@ -519,7 +457,7 @@ class Folded(Wrapper):
     these features to weights of the inner Problem's columns, and derivatives back.
     """
 
-    columns: WeightMap
+    columns: Columns
 
     def rows_in(self, weights: Array) -> Array:
         """See `Blocked.rows_in`."""
@@ -539,31 +477,6 @@ class Folded(Wrapper):
         with QUIET(), threads.limit_threads(0):
             folded = self.columns.fold(weights)
         return FoldedHessian(self.inner.hessian(folded), self.columns, self.l2)
-
-
-def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
-    """Return the Problem on points; where their scheme can be folded, it reads those before it.
-
-    Args:
-        cost: A function of scores and targets.
-        points: (P, N), in memory, on disk, or `Under` a scheme.
-        *objective_fields: The fields of `Objective` from `targets` (P,) on, in their order.
-
-    Returns:
-        The problem, of weights of the features of `points`.
-    """
-    problem = Blocked(cost, points, *objective_fields)
-    if not isinstance(points, Under) or points.fold is None:
-        return problem
-    x, centre = points.x, points.fold.centre
-    # Sparse points stay as they are: the centre of their fold is 0.
-    sparse = sparse_or_none(x)
-    if sparse is not None:
-        x = sparse.astype(points.dtype)
-    elif np.any(centre) or x.dtype != points.dtype:  # else x itself is multiplied
-        x = Centred(x, centre, points.dtype)
-    inner = replace(problem, x=x, l2=0.0)
-    return Folded.around(inner, x=points, l2=problem.l2, columns=points.fold)
 
 
 def split_span(thread_span: ThreadSpan, max_points: int) -> list[slice]:

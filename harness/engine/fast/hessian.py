@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Array, Rows, iterate_blocks
+from normbench.datasets.on_disk.points import Array, Points, iterate_blocks
 from normbench.engine.fast.columns import Columns
 from normbench.engine.hessian import (
     Effort,
@@ -17,13 +17,8 @@ from normbench.engine.hessian import (
     times_l2,
 )
 from normbench.engine.problem import linear_hessian
-from normbench.engine.scheme.probed import AffineMap
 
 MAX_CACHE_BYTES = 1 << 26  # of the points' second derivatives in their scores
-
-
-# Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first.
-WeightMap = Columns | AffineMap
 
 
 @dataclass(frozen=True)
@@ -36,7 +31,7 @@ class FoldedHessian(Hessian):
     """
 
     inner: Hessian
-    columns: WeightMap
+    columns: Columns
     l2: float | Array = 0.0
 
     @property
@@ -63,7 +58,7 @@ class FoldedHessian(Hessian):
 
 @dataclass(frozen=True)
 class ReadHessian(Hessian):
-    """The Hessian of a cost on points x (P, N) that are read by blocks.
+    """The Hessian of a cost on points x (P, N) that are no array in memory.
 
     weights: of one model, `(C, N + 1)`, where the derivatives are taken. l2: see `LinearHessian`.
     Each product and each matrix is a pass over the points. The points' second derivatives are
@@ -71,7 +66,7 @@ class ReadHessian(Hessian):
     """
 
     cost: Callable[[Any, Any], Any]
-    x: Rows
+    x: Points
     targets: Array
     weights: Array
     l2: float | Array = 0.0

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from normbench.datasets.on_disk.sparse import sparse_or_none
+from normbench.datasets.on_disk.points import is_in_memory, iterate_blocks
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.fast.blocked import Blocked, Wrapper
 from normbench.engine.problem import QUIET, Array, Evaluation, Workspace
 
@@ -77,14 +78,14 @@ def pays_off(problem: Blocked, runs: int, iterations: int) -> bool:
     if x.dtype != np.float64 or not can_be_squared(problem.targets):
         return False
     count, width = len(x), x.shape[1] + 2
-    if sparse_or_none(x) is not None:
+    if isinstance(x, SparsePoints):
         return False
-    if not isinstance(x, np.ndarray):
+    if not is_in_memory(x):
         return width <= MAX_READ_FEATURES
     # With each block the rows of R so far, a share of a block, are decomposed again.
     setup_work = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
     saved_work = 4.0 * (count - width) * (width - 1) * runs * iterations
-    return setup_work < saved_work and can_be_squared(problem.surrogate.moment_rows)
+    return setup_work < saved_work and can_be_squared(problem.points)
 
 
 def can_be_squared(*arrays: Array) -> bool:
@@ -95,9 +96,7 @@ def can_be_squared(*arrays: Array) -> bool:
 def make_triangle(problem: Blocked) -> Triangle:
     """Return the problem on its triangle, computed in one pass over blocks of the points.
 
-    The rows of R of the blocks so far are decomposed together with the next block. Where a scheme
-    is folded into the weights, the points that are decomposed are those before the scheme, and the
-    rows of R are mapped to its features like derivatives of the weights.
+    The rows of R of the blocks so far are decomposed together with the next block.
 
     problem: one that `pays_off` accepts, on points (P, N) in memory or read by blocks.
     """
@@ -105,9 +104,7 @@ def make_triangle(problem: Blocked) -> Triangle:
     width = x.shape[1] + 2
     size = max(MIN_BLOCK_ROWS, BLOCK_ROWS_PER_COLUMN * width)
     upper = np.zeros((0, width))
-    for first in range(0, len(x), size):
-        block = slice(first, first + size)
-        x_block = x[block]
+    for block, x_block in iterate_blocks(x, size):
         block_rows = np.column_stack([np.ones(len(x_block)), x_block, problem.targets[block]])
         upper = np.asarray(np.linalg.qr(np.vstack([upper, block_rows]), mode="r"))
     # Rows of R are combinations of the rows `[1 x]`, as gradients are, and are mapped as these are.

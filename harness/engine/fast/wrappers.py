@@ -1,8 +1,7 @@
 """Problems that wrap a Problem in blocks, each with its rule for when it pays off.
 
-From the inside out: `merge` (equal columns are multiplied once), `blocked.on_points` (a scheme is
-folded into the weights), `drop_last_class` (C - 1 rows of weights a run), `pack` (points are packed
-once).
+From the inside out: `merge` (equal columns are multiplied once), `drop_last_class` (C - 1 rows of
+weights a run), `pack` (points are packed once).
 """
 
 from bisect import bisect_left
@@ -12,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import packed
 from normbench.engine.fast.blocked import Blocked, Factors, Folded, ThreadSpan, Wrapper, split_span
@@ -31,7 +31,7 @@ def merge(problem: Blocked) -> Blocked:
     does not fit the free memory.
     """
     x = problem.x
-    if not isinstance(x, np.ndarray) or x.size < MIN_POINT_ENTRIES:
+    if not is_in_memory(x) or x.size < MIN_POINT_ENTRIES:
         return problem
     columns = find_distinct_columns(x)
     width = len(columns.first)
@@ -138,7 +138,7 @@ def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) ->
     # Of a folded scheme the points are no array: folding saves memory that copies would take.
     # `is_thread_safe` tells that the cost has a fused derivative. Without one, products are on the
     # library's own threads, and packed products would be on one.
-    is_suitable = isinstance(problem.points, np.ndarray) and problem.is_thread_safe
+    is_suitable = is_in_memory(problem.points) and problem.is_thread_safe
     if not (
         is_suitable
         and x.size >= MIN_POINT_ENTRIES

@@ -15,7 +15,6 @@ from normbench.datasets import make_dataset, values
 from normbench.engine.fast import blocked, packed, processor, products, wrappers
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.packed import Packed
-from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from tests.cases import COSTS, classifies, formula
@@ -232,9 +231,6 @@ def test_small_points_and_costs_of_the_users_own_are_not_packed(rng, monkeypatch
     assert wrappers.pack(train, 4, steps=100).blocks == ("packed",)
     own = replace(train, cost=formula(train.cost))
     assert wrappers.pack(own, 4, steps=100) is own
-    z, _ = normalize(StandardScaler(), train.x, train.x[:0], np.float64, fold=True)
-    folded = train.on(z, 0.0)  # whoever folds a scheme wants the memory
-    assert wrappers.pack(folded, 4, steps=100) is folded
 
 
 @pytest.mark.quick_cases(3)

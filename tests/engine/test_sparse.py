@@ -50,10 +50,10 @@ def dataset(classes, points=90, features=25):
     pairs(scheme=SCHEMES, cost=COSTS, precision=["float64", "float32"]),
 )
 def test_the_histories_are_those_of_the_dense_points(scheme, cost, precision):
-    settings = Settings((0.01, 0.3), iterations=30, fold=True, precision=precision, refine=False)
+    settings = Settings((0.01, 0.3), iterations=30, precision=precision, refine=False)
     data, _ = dataset(COSTS[cost])
     data = split(data, 0.2, 0)
-    dense = replace(data, x=data.x[:], x_test=data.x_test[:])
+    dense = replace(data, x=data.x.toarray(), x_test=data.x_test.toarray())
     outcomes = [
         run(
             Job(points, getattr(costs, cost), SCHEMES[scheme](), gradient_descent(), settings, 0.01)
@@ -69,7 +69,7 @@ def test_the_histories_are_those_of_the_dense_points(scheme, cost, precision):
 
 @pytest.mark.parametrize("cost", COSTS)
 def test_theory_is_that_of_the_dense_points(cost):
-    settings = Settings((0.1,), iterations=10, fold=True, theory="full", refine=False)
+    settings = Settings((0.1,), iterations=10, theory="full", refine=False)
     found = [
         run(Job(points, getattr(costs, cost), StandardScaler(), gradient_descent(), settings))
         for points in dataset(COSTS[cost])
@@ -83,7 +83,7 @@ def test_theory_is_that_of_the_dense_points(cost):
 def test_the_hessian_is_that_of_the_dense_points(cost):
     problems = []
     for data in dataset(COSTS[cost]):
-        z = door.points_under(StandardScaler(), data.x, fold=True)
+        z = door.points_under(StandardScaler(), data.x)
         targets = data.y if COSTS[cost] == 3 else 2.0 * (data.y > 0) - 1
         arguments = targets, COSTS[cost] > 0, 0.1, max(1, COSTS[cost] if COSTS[cost] > 2 else 1)
         problems.append(door.problem(getattr(costs, cost), z, *arguments))
@@ -96,27 +96,21 @@ def test_the_hessian_is_that_of_the_dense_points(cost):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "fold", "message"),
+    ("scheme", "message"),
     [
-        (StandardScaler(), False, "centres, which would fill sparse points; add fold=true"),
-        (
-            RobustScaler(),
-            True,
-            "RobustScaler: centres, which would fill .* or standard with fold=true",
-        ),
-        (PCASphere(), True, "PCASphere: would fill sparse points"),
-        (build("normalizer", options("normalizer", "quantile")), True, "would fill sparse points"),
+        (RobustScaler(), "RobustScaler: would fill sparse points.* or standard$"),
+        (PCASphere(), "PCASphere: would fill sparse points"),
+        (build("normalizer", options("normalizer", "quantile")), "would fill sparse points"),
         (
             on_columns(MaxAbsScaler(), "numeric"),
-            False,
             r"^normalizer\.columns=numeric: .*\(normalizer MaxAbsScaler\); leave "
             r"normalizer\.columns out, and choose identity, maxabs",
         ),
     ],
 )
-def test_a_scheme_that_would_fill_the_points_is_refused_before_it_is_fitted(scheme, fold, message):
+def test_a_scheme_that_would_fill_the_points_is_refused_before_it_is_fitted(scheme, message):
     data, dense = dataset(2)
-    settings = Settings((0.1,), iterations=1, fold=fold)
+    settings = Settings((0.1,), iterations=1)
     job = Job(data, costs.softmax, scheme, gradient_descent(), settings)
     with pytest.raises(UserError, match=message):
         check(job)
@@ -125,14 +119,26 @@ def test_a_scheme_that_would_fill_the_points_is_refused_before_it_is_fitted(sche
 
 def test_compare_takes_a_sparse_matrix_and_says_what_it_does_not():
     data, dense = dataset(2)
-    settings = {"step_sizes": [0.1], "iterations": 20, "fold": True}
+    settings = {"step_sizes": [0.1], "iterations": 20}
     ours = normbench.compare(data.x.csr, data.y, "softmax", ["standard", "maxabs"], **settings)
     theirs = normbench.compare(dense.x, data.y, "softmax", ["standard", "maxabs"], **settings)
     np.testing.assert_allclose(ours.frame.cost, theirs.frame.cost, rtol=1e-12)
-    with pytest.raises(UserError, match="fold"):
-        normbench.compare(data.x.csr, data.y, "softmax", "standard", step_sizes=[0.1])
     with pytest.raises(UserError, match="start=same_function: takes dense points"):
         normbench.compare(data.x.csr, data.y, "softmax", "maxabs", start="same_function")
+
+
+def test_batches_and_parts_are_those_of_the_dense_points():
+    data, dense = dataset(2)
+    settings = Settings((0.1, 1.0), iterations=3, batch=20, refine=False)
+    schemes = StandardScaler(), StandardScaler()
+    outcomes = [
+        run(Job(points, costs.softmax, scheme, gradient_descent(), settings))
+        for points, scheme in zip((data, dense), schemes)
+    ]
+    for ours, theirs in zip(*(outcome.steps for outcome in outcomes)):
+        for key, history in ours.histories.items():
+            np.testing.assert_allclose(history, theirs.histories[key], rtol=1e-10)
+    assert outcomes[0].findings.tags == outcomes[1].findings.tags
 
 
 @pytest.mark.slow
@@ -149,13 +155,13 @@ def test_a_proof_that_would_fill_all_points_is_left_out_where_it_takes_longer_th
     )
     monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
     for data, expected in zip(dataset(2), (0, 1)):
-        z = door.points_under(MaxAbsScaler(), data.x, fold=True)
+        z = door.points_under(MaxAbsScaler(), data.x)
         problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
         proof, cache = np.ones(problem.shape), PointsCache(data.x)
         analysis.find_least_cost(problem, cache, 0.1, "auto", 4, proof)  # 2 passes for theory
         assert len(proofs) == expected
     data, _ = dataset(2)
-    z = door.points_under(MaxAbsScaler(), data.x, fold=True)
+    z = door.points_under(MaxAbsScaler(), data.x)
     problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
     analysis.find_least_cost(problem, PointsCache(data.x), 0.1, "full", 4, proof)
     assert len(proofs) == 2
