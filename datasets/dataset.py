@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from normbench.datasets.entries import convert_targets
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, Content, digest
-from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.on_disk.row_selection import select_rows
-from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
+from normbench.datasets.on_disk.points import Points, is_in_memory, select_rows
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import spell_setting
 
@@ -56,8 +55,7 @@ class Dataset:
     Attributes:
         name: The name of the data set.
         task: `binary`, `multiclass`, `regression` or `unlabelled`.
-        x: Points (P, N), one per row: an array, or `Points`, which are on disk or sparse and are
-            read by blocks.
+        x: Points (P, N), one per row: an array, a memory map, or sparse points.
         y: Class indices 0..C-1 (P,), real targets of a regression (P,), or empty without targets.
         x_test: Test points (Q, N); Q = 0 without a test part.
         y_test: Targets of the test points (Q,).
@@ -87,9 +85,9 @@ class Dataset:
 
     name: str
     task: str
-    x: Rows
+    x: Points
     y: NDArray[Any]
-    x_test: Rows
+    x_test: Points
     y_test: NDArray[Any]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
@@ -145,8 +143,8 @@ def make_dataset(
 
     Args:
         name: The name of the data set, which errors mention.
-        x: Points (P, N), numbers, one point per row, or a sparse matrix of scipy; `Points` keep
-            their own precision, are read once, and notice from then on where their file changes.
+        x: Points (P, N), numbers, one point per row, or a sparse matrix of scipy; the
+            memory map of a loader keeps its own precision.
         y: Targets (P,): class indices where `class_names` are given, real targets where they are
             not, None for unlabelled points.
         source: Where the data come from.
@@ -314,8 +312,8 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
     )
 
 
-def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
-    """Return points (P, N) as numbers of the precision; `Points` are returned unchanged.
+def _check_points(name: str, x: Any, prefix: str, precision: str) -> Points:
+    """Return points (P, N) as numbers of the precision; a loader's memory map stays as it is.
 
     Args:
         name: The name of the data set, for errors.
@@ -326,7 +324,9 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
     Raises:
         UserError: An entry is not a number, or there is no point or no feature.
     """
-    points = x if isinstance(x, Points) else _to_points(name, x, precision)
+    # A loader's memory map is taken as it is; any other becomes an array.
+    is_map = isinstance(x, np.memmap) and "in_blocks" in vars(x)
+    points = x if is_map else _to_points(name, x, precision)
     if points.ndim != 2:
         raise UserError(
             f"data of {name}: the {prefix}points have shape {points.shape}; they must be (P, N), "
@@ -346,7 +346,7 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
     return points
 
 
-def _to_points(name: str, x: Any, precision: str) -> Rows:
+def _to_points(name: str, x: Any, precision: str) -> Points:
     """Return points as a contiguous array of numbers; those of a sparse matrix stay sparse.
 
     Args:
@@ -461,7 +461,7 @@ def require_dense_points(
 ) -> None:
     """Raise `UserError` where a setting needs points in a dense array, and the data set has none.
 
-    Its points are `Points` then: on disk, or sparse in memory.
+    Its points are a memory map then, or sparse.
 
     Args:
         dataset: The data set.
@@ -469,8 +469,8 @@ def require_dense_points(
         value: Its value, for the error.
         with_test: Whether the setting needs the test points as an array, too.
     """
-    if isinstance(dataset.x, Points) or (with_test and isinstance(dataset.x_test, Points)):
-        is_sparse = sparse_or_none(dataset.x) is not None
+    if not is_in_memory(dataset.x) or (with_test and not is_in_memory(dataset.x_test)):
+        is_sparse = isinstance(dataset.x, SparsePoints)
         reason = "are sparse" if is_sparse else "are read from their file block by block"
         raise UserError(
             f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "

@@ -6,7 +6,7 @@ import numpy as np
 
 from normbench.datasets.column_names import find_positions
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.on_disk.points import rows_per_block
+from normbench.datasets.on_disk.points import iterate_blocks, rows_per_block
 from normbench.datasets.values import UserError, spell_setting
 
 NUMERIC = "numeric"
@@ -71,9 +71,7 @@ def _find_numeric(dataset: Dataset, setting: str) -> list[int]:
     """
     x = dataset.x
     is_numeric = np.zeros(x.shape[1], dtype=bool)
-    size = rows_per_block(x)
-    for first in range(0, len(x), size):
-        rows = x[first : first + size]
+    for _, rows in iterate_blocks(x, rows_per_block(x)):
         is_numeric |= ((rows != 0) & (rows != 1)).any(axis=0)
         if is_numeric.all():  # further blocks change nothing
             break

@@ -14,8 +14,8 @@ from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.feature_columns import find_features
-from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.on_disk.sparse import sparse_or_none
+from normbench.datasets.on_disk.points import Points, check_unchanged
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.batches import check_batch
 from normbench.engine.descent import Histories, Progress
@@ -32,7 +32,6 @@ from normbench.engine.schedule import check_schedule, with_schedule
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
-from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.smaller import Smaller, smaller_problem
 from normbench.engine.start import same_function_weights, starting_weights
@@ -59,8 +58,8 @@ class Normalized(NamedTuple):
     z: the training points (P, M). z_test: the test points (Q, M). seconds: those of the fit.
     """
 
-    z: Rows
-    z_test: Rows
+    z: Points
+    z_test: Points
     seconds: float
 
 
@@ -215,9 +214,9 @@ def check(job: Job) -> None:
         points, cost_traits = (data.x, data.x_test), traits(job.cost)
         check_model(job.model, job.settings, points, job.optimizer, job.l2_in, cost_traits)
     l2_in = job.l2_in if job.l2 else ""  # without a penalty it cannot conflict
-    check_statistics(job.settings.statistics, data.x, job.settings.fold, l2_in, data.fit_on)
+    check_statistics(job.settings.statistics, data.x, l2_in, data.fit_on)
     check_scheme(job.normalizer)
-    check_sparse(job.normalizer, data.x, job.settings.fold)
+    check_sparse(job.normalizer, data.x)
     check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
 
@@ -301,8 +300,7 @@ def run(
 def _check_sources(data: Dataset) -> None:
     """Raise `UserError` where points on a disk have changed since they were opened."""
     for points in (data.x, data.x_test):
-        if isinstance(points, Points):
-            points.check()
+        check_unchanged(points)
 
 
 def _normalize(job: Job, points_cache: PointsCache | None = None) -> Normalized:
@@ -313,7 +311,7 @@ def _normalize(job: Job, points_cache: PointsCache | None = None) -> Normalized:
         points_cache: The cache of the data set, whose decompositions the schemes share; None for
             none.
     """
-    data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
+    data, precision = job.dataset, job.settings.precision
     fits = points_cache.decompositions if points_cache else None
     tick, saved_before = time.perf_counter(), fits.saved if fits else 0.0
     if data.fit_on == "all" and len(data.x_test):
@@ -322,7 +320,7 @@ def _normalize(job: Job, points_cache: PointsCache | None = None) -> Normalized:
         z, _ = normalize(job.normalizer, both, both[:0], precision)
         z, z_test = z[: len(data.x)], z[len(data.x) :]
     else:
-        z, z_test = normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
+        z, z_test = normalize(job.normalizer, data.x, data.x_test, precision, fits)
     # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
     saved = fits.saved - saved_before if fits else 0.0
     return Normalized(z, z_test, time.perf_counter() - tick + saved)
@@ -392,7 +390,7 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     return _rounds(other_job, problems, start, optimizer, plan).descend([step_size])
 
 
-def _starts(job: Job, train: Problem, z: Rows) -> Array:
+def _starts(job: Job, train: Problem, z: Points) -> Array:
     """Return the starting weights `(starts, *shape)` of the runs of a job.
 
     Args:
@@ -412,37 +410,18 @@ def _starts(job: Job, train: Problem, z: Rows) -> Array:
     return job.model.start(layout, job.settings.starts, rng)
 
 
-def _same_function_starts(job: Job, z: Rows) -> Array:
+def _same_function_starts(job: Job, z: Points) -> Array:
     """Return the starting weights `(starts, C, M + 1)` of `same_function`; see `_starts`."""
-    scores = scores_of(traits(job.cost), job.dataset.classes)
-    return same_function_weights(job.settings, scores, job.normalizer, *_start_points(job, z))
-
-
-def _start_points(job: Job, z: Rows) -> tuple[Array, Rows]:
-    """Return the points from which `same_function` finds the map of a scheme.
-
-    Args:
-        job: The job, whose data set has the points before the scheme.
-        z: The training points under the scheme.
-
-    Returns:
-        Points before the scheme, and the same points under it.
-    """
-    if not isinstance(z, Under):
-        return job.dataset.x, z
-    if z.map is None:  # no affine scheme, which `same_function` refuses before it reads a point
-        return z.x[:2], z
-    if sparse_or_none(z.x) is not None:
+    if isinstance(z, SparsePoints):
         raise UserError(
             f"start=same_function: takes dense points, and those of {job.dataset.name} are sparse; "
             "use start=zeros, or start=normal"
         )
-    # A few rows with the means and covariances of the points: the map on them is the same.
-    surrogate, surrogate_under_scheme = z.surrogates
-    return surrogate.moment_rows, surrogate_under_scheme.moment_rows
+    scores = scores_of(traits(job.cost), job.dataset.classes)
+    return same_function_weights(job.settings, scores, job.normalizer, job.dataset.x, z)
 
 
-def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[tuple[Problem, Problem | None], Plan]:
+def _problems(job: Job, z: Points, z_test: Points) -> tuple[tuple[Problem, Problem | None], Plan]:
     """Return the training and the test problem of a job, and the plan of its descent.
 
     Args:

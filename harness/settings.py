@@ -591,12 +591,6 @@ TABLE = (
         recorded=False,
     ),
     Setting(
-        "fold",
-        Role.LOCATION,
-        False,
-        "fold an affine scheme into the weights instead of copying the points; of sparse points it "
-        "allows the schemes that centre",
-        check_switch,
         recorded=False,
     ),
     Setting("data_dir", Role.LOCATION, CACHE, "the folder of downloaded data", python=False),

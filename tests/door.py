@@ -15,6 +15,7 @@ import pandas as pd
 from normbench import names
 from normbench.choices import build, options
 from normbench.costs.declaration import traits as traits
+from normbench.datasets.on_disk.points import write_map
 from normbench.engine import linear, threads
 from normbench.engine.batches import Batches as Batches
 from normbench.engine.descent import descend as descend
@@ -76,9 +77,17 @@ def penalty(l2: float, scheme: Any) -> Any:
     return penalty_of(l2, "features", scheme, np.float64)
 
 
-def points_under(scheme: Any, x: Any, dtype: Any = "float64", fold: bool = False) -> Any:
-    """Return points under a scheme that they fit: an array, or what reads them by blocks."""
-    return normalize(scheme, x, np.empty((0, x.shape[1])), dtype, fold=fold)[0]
+def points_under(scheme: Any, x: Any, dtype: Any = "float64") -> Any:
+    """Return points under a scheme that is fitted on them."""
+    return normalize(scheme, x, np.empty((0, x.shape[1])), dtype)[0]
+
+
+def mapped(x: Any) -> Any:
+    """Return points as a memory map, as loaders return those of large files."""
+    points = write_map([x], x.shape, x.dtype)
+    if len(x):
+        vars(points)["in_blocks"] = True
+    return points
 
 
 def plan(records: int, batches: Batches | None = None) -> Plan:

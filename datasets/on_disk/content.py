@@ -2,47 +2,17 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
-from normbench.datasets.on_disk.sparse import SparsePoints, sparse_or_none
+from normbench.datasets.on_disk.points import Array, Points, iterate_blocks
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError
 
 # An entry's square, and a sum of squares, stay finite. A plain Python float would become
 # float32 beside such points: infinite, so that no infinite one would be larger.
 LARGEST_ENTRY = np.float64(1e150)
-
-
-@dataclass
-class Checksums:
-    """Checksums of points on disk at the end of each block, from which a change is located.
-
-    They cost no further reading: each is the state that the hash of the fingerprint has there.
-
-    Attributes:
-        hash_before: The state of the hash (of hashlib) before the points were added.
-        blocks: For each block its first row, its last row + 1, and the digest of all that was
-            hashed up to its end.
-    """
-
-    hash_before: Any
-    blocks: list[tuple[int, int, bytes]] = field(default_factory=list)
-
-    def find_change(self, x: Points) -> tuple[int, int] | None:
-        """Return the first and last row of the first block that has changed; None if none has.
-
-        Args:
-            x: The points, read from the file again, of the same shape and type.
-        """
-        hasher = self.hash_before.copy()  # the digests begin there
-        for first, last, expected_digest in self.blocks:
-            hasher.update(x.read(first, last).data)
-            if hasher.digest() != expected_digest:
-                return first, last - 1
-        return None
 
 
 class Content:
@@ -57,17 +27,15 @@ class Content:
         """The digest of all that was added."""
         return self._hasher.hexdigest()
 
-    def add(self, x: Rows) -> "Content":
+    def add(self, x: Points) -> "Content":
         """Add an array of any shape, or points; return this object."""
         # A generator hashes only what is taken from it.
         for _ in self._hash_blocks(x):
             pass
         return self
 
-    def add_points(self, x: Rows, name: str, features: tuple[str, ...], prefix: str) -> None:
+    def add_points(self, x: Points, name: str, features: tuple[str, ...], prefix: str) -> None:
         """Add points (P, N) to the hash, and check each entry.
-
-        Points on disk get `Points.checksums`.
 
         Args:
             x: The points.
@@ -79,9 +47,8 @@ class Content:
             UserError: An entry is not finite, or larger than `LARGEST_ENTRY`. The error names the
                 first such entry and counts all of them.
         """
-        sparse = sparse_or_none(x)
-        if sparse is not None:  # `_hash_blocks` yields no block of sparse points
-            _refuse_stored_entries(sparse, name, features, prefix)
+        if isinstance(x, SparsePoints):  # `_hash_blocks` yields no block of sparse points
+            _refuse_stored_entries(x, name, features, prefix)
         first_bad, bad_count = None, 0
         for row, block in self._hash_blocks(x):
             # Two reductions need no temporary array; NaN fails the comparison. A mask of entries is
@@ -96,37 +63,24 @@ class Content:
         if first_bad is not None:
             _refuse_entries(name, prefix, *first_bad, bad_count)
 
-    def _hash_blocks(self, x: Rows) -> Iterator[tuple[int, Array]]:
+    def _hash_blocks(self, x: Points) -> Iterator[tuple[int, Array]]:
         """Hash rows block by block; yield the index of each block's first row, and the block.
 
-        The hash is complete, and points on disk have their checksums, only once all blocks are
-        taken. A block is overwritten by the next one. An array in memory is one block. Sparse
+        The hash is complete only once all blocks are taken. An array in memory is one block. Sparse
         points are hashed at once, and yield nothing.
         """
         # The same bytes in another shape or type are other points.
         self._hasher.update(f"{x.shape}{x.dtype}".encode())
-        sparse = sparse_or_none(x)
-        if sparse is not None:
-            for array in (sparse.csr.data, sparse.csr.indices, sparse.csr.indptr):
+        if isinstance(x, SparsePoints):
+            for array in (x.csr.data, x.csr.indices, x.csr.indptr):
                 self._hasher.update(array.data)
             return
-        if not isinstance(x, Points):
-            self._hasher.update(np.ascontiguousarray(x).data)
-            yield 0, x
-            return
-        checksums = Checksums(self._hasher.copy())
-        size = rows_per_block(x)
-        buffer = np.empty((min(size, len(x)), x.shape[1]), x.dtype)
-        for first in range(0, len(x), size):
-            last = min(first + size, len(x))
-            block = x.read(first, last, buffer)
-            self._hasher.update(block.data)
-            checksums.blocks.append((first, last, self._hasher.digest()))
-            yield first, block
-        x.checksums = checksums
+        for rows, block in iterate_blocks(x):
+            self._hasher.update(np.ascontiguousarray(block).data)
+            yield rows.start, block
 
 
-def digest(*arrays: Rows) -> str:
+def digest(*arrays: Points) -> str:
     """Return the fingerprint of the content of some arrays, or points."""
     content = Content()
     for array in arrays:

@@ -1,109 +1,198 @@
-"""The contract of points that need not be in memory: rows are read by blocks.
+"""Points that memory need not hold: memory maps, read by blocks, and written once.
 
-A numpy array is the case of one block: a caller that uses only `shape`, `dtype`, `len`, `size` and
-slices of rows accepts both.
+A memory map is an `np.memmap`, an array whose rows are read from its file where they are used.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.sparse import SparsePoints
+from normbench.datasets.values import (
+    ARRAY_SHARE,
+    UserError,
+    available_bytes,
+    format_gigabytes,
+)
+
 Array = NDArray[Any]
-Rows = Any  # points (P, N): an array, or `Points`
+Points = Array | SparsePoints  # (P, N): an array, a memory map, or sparse points
 BLOCK_BYTES = 1 << 23  # of rows that are read at once by default
-CACHE_BYTES = 1 << 20  # that are read at once so that they are still in a processor's cache
+TRANSFORMED_ROWS = 4096  # of points in memory that are transformed at a time
+TEST_PART_SHARE = 1 / 16  # of the memory, for test points beside points in a memory map
+_folder = [Path()]  # of the memory maps that are written: see `write_maps_to`
 
 
-class Points(ABC):
-    """Points `(P, N)` of one type, some rows of which are in memory at a time.
+def is_in_memory(x: Points) -> bool:
+    """Return whether points are an array in memory: no memory map, and not sparse."""
+    return isinstance(x, np.ndarray) and not isinstance(x, np.memmap)
 
-    Reading is safe from several threads. `shape` and `dtype` are those of an array of the points.
+
+def write_maps_to(folder: Path) -> None:
+    """Write the memory maps of this process to a folder, which should be on a disk.
+
+    As long as the folder does not exist, they are written to the nearest one above it.
     """
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    ndim = 2
-    always_in_blocks = False  # whether a selection of rows is read by blocks, however few they are
-    # Checksums of what was read of them: see `normbench.datasets.on_disk.content`.
-    checksums: Any = None
-    bytes_read = 0  # from the points' file, so far
-    density = 1.0  # the share of the entries that a product reads: below 1 for sparse points
-
-    @abstractmethod
-    def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as an array, in the first rows of `out` if given.
-
-        Args:
-            first: The index of the first row, from 0.
-            last: The index after the last row.
-            out: An array of N columns and at least `last - first` rows, the first of which are
-                filled and returned; None makes a new array.
-
-        Raises:
-            UserError: The rows are gone or have changed.
-        """
-
-    def read_ahead(self, first: int, last: int) -> None:  # noqa: B027 - of memory nothing waits
-        """Announce that rows `first` to `last - 1` are read next, so that a disk can start."""
-
-    def check(self) -> None:  # noqa: B027 - points that nobody else can change need no check
-        """Raise `UserError` where the source has changed since it was opened."""
-
-    @property
-    def source(self) -> "Points":
-        """The points that these are read from: themselves, unless they are a selection of rows."""
-        return self
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    @property
-    def size(self) -> int:
-        """The number of entries, P N."""
-        return self.shape[0] * self.shape[1]
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of an entry."""
-        return self.dtype.itemsize
-
-    def __getitem__(self, rows: slice | Array) -> Array:
-        """Return some rows (p, N) as an array.
-
-        Args:
-            rows: A slice without a step, or indices (p,) from 0.
-        """
-        if isinstance(rows, slice):
-            first, last, step = rows.indices(len(self))
-            assert step == 1
-            # No row where the slice ends before it begins, as of an array.
-            return self.read(first, max(first, last))
-        # Each index alone, since they need not be in order.
-        chosen = np.empty((len(rows), self.shape[1]), self.dtype)
-        for row, index in enumerate(rows):
-            chosen[row] = self.read(int(index), int(index) + 1)[0]
-        return chosen
+    _folder[0] = folder
 
 
-def iterate_blocks(x: Rows) -> Iterator[tuple[slice, Array]]:
+def rows_per_block(x: Points) -> int:
+    """Return how many rows make up a block of `BLOCK_BYTES`, 1 at least."""
+    return max(1, BLOCK_BYTES // max(1, x.shape[1] * x.dtype.itemsize))
+
+
+def iterate_blocks(x: Points, size: int | None = None) -> Iterator[tuple[slice, Array]]:
     """Yield the blocks of points in order, each as a slice of rows and an array of them.
 
-    An array is one block; of `Points` a block has `BLOCK_BYTES`.
+    The pages of a memory map are given back after each block.
+
+    Args:
+        x: Points (P, N).
+        size: The number of rows of a block. By default an array in memory is one block, and a block
+            of other points has `BLOCK_BYTES`.
     """
-    size = len(x) if isinstance(x, np.ndarray) else rows_per_block(x)
+    size = size or (len(x) if is_in_memory(x) else rows_per_block(x))
     for first in range(0, len(x), max(1, size)):
         rows = slice(first, min(first + size, len(x)))
-        yield rows, x[rows]
+        block = x[rows]
+        yield rows, as_array(block)
+        give_back(block)
 
 
-def has_one_source(x: Rows, other: Rows) -> bool:
-    """Return whether the rows of both are read from the same `Points`; never of an array."""
-    return isinstance(x, Points) and isinstance(other, Points) and x.source is other.source
+def as_array(x: Points) -> Array:
+    """Return points as an array, sparse ones with their zeros."""
+    return x.toarray() if isinstance(x, SparsePoints) else x
 
 
-def rows_per_block(x: Rows) -> int:
-    """Return how many rows make up a block of `BLOCK_BYTES`, 1 at least."""
-    return max(1, BLOCK_BYTES // (x.shape[1] * x.itemsize))
+def give_back(rows: Points) -> None:
+    """Give the memory of consecutive rows of a memory map back to the system.
+
+    They are read again where they are used again. Nothing happens to other points.
+    """
+    if isinstance(rows, np.memmap) and rows.size and hasattr(mmap, "MADV_DONTNEED"):
+        file: Any = rows._mmap  # type: ignore[attr-defined]
+        first = rows.ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
+        page = first - first % mmap.PAGESIZE
+        file.madvise(mmap.MADV_DONTNEED, page, first + rows.nbytes - page)
+
+
+def write_map(blocks: Iterable[Array], shape: tuple[int, int], dtype: Any) -> Array:
+    """Return points as a memory map, of a file that is gone when nothing refers to it.
+
+    The file has no name in its folder, so that none is left behind, whatever ends the program.
+
+    Args:
+        blocks: The rows of the points, block after block.
+        shape: The shape of the points (P, N).
+        dtype: Their type.
+
+    Raises:
+        UserError: The disk has no room for the file.
+    """
+    folder = _folder[0].absolute()
+    folder = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    if not size:  # there is no memory map of nothing
+        return np.empty(shape, dtype)
+    message = f"points that do not fit in memory: {format_gigabytes(size)} of them are written to "
+    message += f"{folder}, whose disk has {{}} free; free some, or choose fewer points"
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise UserError(message.format(format_gigabytes(free)))
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            for block in blocks:
+                file.write(np.ascontiguousarray(block, dtype).data)
+            file.flush()
+            return np.memmap(file, dtype, "r", shape=shape)
+    except OSError as error:
+        raise UserError(message.format(f"no room ({error.strerror})")) from error
+
+
+def transform_rows(
+    x: Points, transform: Callable[[Array], Array], width: int, dtype: Any = np.float64
+) -> Array:
+    """Return points as a function makes them of x: in memory where x is, else a memory map.
+
+    Args:
+        x: Points (P, N).
+        transform: Returns rows (p, width) of rows (p, N).
+        width: The number of features of the result.
+        dtype: The type of the result.
+
+    Returns:
+        Points (P, width).
+    """
+    if not is_in_memory(x):
+        blocks = (transform(rows) for _, rows in iterate_blocks(x))
+        return write_map(blocks, (len(x), width), dtype)
+    transformed = np.empty((len(x), width), dtype)
+    for block, rows in iterate_blocks(x, TRANSFORMED_ROWS):
+        transformed[block] = transform(rows)
+    return transformed
+
+
+def select_rows(x: Points, mask: NDArray[np.bool_], is_test_part: bool = False) -> Points:
+    """Return the rows of points that a mask (P,) selects, in their order.
+
+    The rows of a memory map are copied once: to memory where they are few (a training part that
+    takes at most a quarter of it, unless `dataset.in_blocks` asks for the file; a test part that
+    takes at most a sixteenth), otherwise to a memory map.
+
+    Args:
+        x: Points (P, N).
+        mask: The mask of the rows (P,).
+        is_test_part: Whether the rows become a test part.
+    """
+    if not isinstance(x, np.memmap):
+        return x[mask]
+    count, in_blocks = int(np.count_nonzero(mask)), vars(x).get("in_blocks", False)
+    blocks = (rows[mask[block]] for block, rows in iterate_blocks(x))
+    share = TEST_PART_SHARE if is_test_part else ARRAY_SHARE * (not in_blocks)
+    if count * x.shape[1] * x.itemsize <= share * available_bytes():
+        selection = np.concatenate(list(blocks))
+    else:
+        selection = write_map(blocks, (count, x.shape[1]), x.dtype)
+        vars(selection)["in_blocks"] = in_blocks
+    check_unchanged(x)
+    return selection
+
+
+def open_map(setting: str, path: Path) -> Array:
+    """Return the array of an npy file as a read-only memory map.
+
+    `check_unchanged` notices from then on where the file changes.
+
+    Args:
+        setting: The setting that names the file, such as `dataset.path=X.npy`, for errors.
+        path: The file.
+    """
+    stamp = _read_stamp(path)
+    x: Array = np.lib.format.open_memmap(path, mode="r")
+    vars(x).update(setting=setting, path=path, stamp=stamp)
+    return x
+
+
+def check_unchanged(x: Points) -> None:
+    """Raise `UserError` where the user's file of a memory map has changed since it was opened."""
+    opened = vars(x) if isinstance(x, np.memmap) else {}
+    if "stamp" not in opened:
+        return
+    with suppress(OSError):  # the file is gone: it has changed, too
+        if _read_stamp(opened["path"]) == opened["stamp"]:
+            return
+    raise UserError(f"{opened['setting']}: was changed while the sweep ran; run it again")
+
+
+def _read_stamp(path: Path) -> tuple[int, ...]:
+    """Return the size, time and identity by which a changed or replaced file is noticed."""
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev

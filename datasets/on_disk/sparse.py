@@ -5,22 +5,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Array, Points, Rows
+Array = NDArray[Any]
 
 
-class SparsePoints(Points):
-    """Points (P, N) as a CSR array; rows are filled with zeros when they are read.
+class SparsePoints:
+    """Points `csr - offset` (P, N): sparse ones stay sparse where a scheme centres them.
 
     Attributes:
-        csr: The points, a canonical `scipy.sparse.csr_array`: no entry twice, columns in order.
+        csr: A canonical `scipy.sparse.csr_array` (P, N): no entry twice, columns in order.
+        offset: Subtracted from every row, `(N,)`; zeros of points that are not centred.
+        shape: (P, N).
+        dtype: The type of the entries.
     """
 
-    always_in_blocks = True  # as one array the zeros would take memory, too
+    ndim = 2
 
-    def __init__(self, csr: Any) -> None:
+    def __init__(self, csr: Any, offset: Array | None = None) -> None:
         self.csr = csr
         self.shape, self.dtype = csr.shape, csr.dtype
-        self.density = max(csr.nnz, 1) / max(self.size, 1)  # above 0, also without entries
+        self.offset = np.zeros(self.shape[1], self.dtype) if offset is None else offset
 
     @classmethod
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
@@ -42,45 +45,44 @@ class SparsePoints(Points):
             csr.sum_duplicates()
         return cls(csr.astype(dtype, copy=False))
 
-    def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as a dense array, in the first rows of out if given.
+    def __len__(self) -> int:
+        return int(self.shape[0])
 
-        See `Points.read`.
-        """
-        rows = self.csr_rows(slice(first, last))
-        if out is None:
-            return np.asarray(rows.toarray())
-        return np.asarray(rows.toarray(out=out[: last - first]))
+    @property
+    def size(self) -> int:
+        """The number of entries with the zeros, P N."""
+        return int(self.shape[0] * self.shape[1])
 
-    def csr_rows(self, block: slice) -> Any:
-        """Return a slice of the rows as a CSR array that shares the memory of these points.
+    @property
+    def density(self) -> float:
+        """The share of the entries that is stored; above 0, also without entries."""
+        return max(self.csr.nnz, 1) / max(self.size, 1)
 
-        Args:
-            block: A slice with a start and a stop within the rows, without a step.
-        """
+    def __getitem__(self, rows: slice | Array) -> "SparsePoints":
+        """Return some rows (p, N), by a slice without a step, a mask (P,), or indices (p,)."""
+        if not isinstance(rows, slice):
+            return SparsePoints(self.csr[rows], self.offset)
         from scipy import sparse
 
+        first, last, _ = rows.indices(len(self))
         # Row i holds the stored entries from indptr[i] to below indptr[i + 1].
-        first, last = self.csr.indptr[block.start], self.csr.indptr[block.stop]
-        indptr = self.csr.indptr[block.start : block.stop + 1] - first
-        rows = sparse.csr_array((len(indptr) - 1, self.shape[1]), dtype=self.dtype)
-        # The arrays are assigned: the constructor of `csr_array` copies a slice that is less than
-        # half of its array.
-        rows.data, rows.indices = self.csr.data[first:last], self.csr.indices[first:last]
-        rows.indptr = indptr
-        return rows
+        indptr = self.csr.indptr[first : max(first, last) + 1]
+        stored = slice(indptr[0], indptr[-1])
+        csr = sparse.csr_array((len(indptr) - 1, self.shape[1]), dtype=self.dtype)
+        # The arrays are assigned, since the slices of `csr_array` are copies.
+        csr.data, csr.indices = self.csr.data[stored], self.csr.indices[stored]
+        csr.indptr = indptr - indptr[0]
+        return SparsePoints(csr, self.offset)
 
-    def select(self, mask: NDArray[np.bool_]) -> "SparsePoints":
-        """Return the rows that a mask (P,) selects."""
-        return SparsePoints(self.csr[np.flatnonzero(mask)])
+    def toarray(self) -> Array:
+        """Return the points as an array (P, N), with their zeros."""
+        rows: Array = self.csr.toarray()
+        if self.offset.any():
+            rows -= self.offset
+        return rows
 
     def astype(self, dtype: Any) -> "SparsePoints":
         """Return the points in another type; themselves in their own."""
         if self.dtype == dtype:
             return self
-        return SparsePoints(self.csr.astype(dtype))
-
-
-def sparse_or_none(x: Rows) -> SparsePoints | None:
-    """Return the points themselves if they are sparse, else None."""
-    return x if isinstance(x, SparsePoints) else None
+        return SparsePoints(self.csr.astype(dtype), self.offset.astype(dtype))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, hold_out, require_dense_points
 from normbench.datasets.on_disk.content import digest
-from normbench.datasets.on_disk.row_selection import select_rows
+from normbench.datasets.on_disk.points import select_rows
 from normbench.datasets.values import (
     FLOAT64_BYTES,
     UserError,

@@ -15,7 +15,8 @@ from autograd import grad
 from autograd.core import make_vjp
 from numpy.typing import NDArray
 
-from normbench.engine.products import dense, multiply, multiply_back
+from normbench.datasets.on_disk.points import as_array
+from normbench.engine.products import in_float64, multiply, multiply_back
 from normbench.normalizers.decomposition import blocks as blocks_of
 
 Array = NDArray[np.float64]
@@ -251,7 +252,7 @@ class LinearHessian(Hessian):
         """Return the Hessian times a direction `(C, N + 1)`."""
         product, of_block = np.zeros_like(direction), np.empty_like(direction)
         for block in blocks_of(len(self.x)):
-            x = self.x[block].astype(np.float64, copy=False)
+            x = in_float64(self.x[block])
             scores = np.empty((len(direction), x.shape[0]))
             multiply(direction, x, scores)
             multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
@@ -269,7 +270,7 @@ class LinearHessian(Hessian):
         classes, width = self.shape
         hessian = np.zeros((classes, width, classes, width))
         for block in blocks_of(len(self.x)):
-            points = np.insert(dense(self.x[block]), 0, 1, axis=1)
+            points = np.insert(as_array(in_float64(self.x[block])), 0, 1, axis=1)
             for c in range(classes):
                 for d in range(c + 1):  # the lower blocks
                     curvatures = self.second[c, d, block][:, None]

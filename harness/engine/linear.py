@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from normbench.datasets.on_disk.points import as_array
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
 from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
-from normbench.engine.products import dense, is_sparse, multiply, multiply_back
+from normbench.engine.products import in_float64, multiply, multiply_back
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
@@ -132,14 +134,13 @@ class Linear:
         scores = np.empty((len(weights), len(problem.targets)))
         size = self._points_of_block(problem, 1)
         for block in threads.blocks(slice(0, len(problem.targets)), size):
-            x = problem.points[block].astype(np.float64, copy=False)
-            multiply(weights, x, scores[:, block])
+            multiply(weights, in_float64(problem.points[block]), scores[:, block])
         second = score_curvatures(problem.cost, scores, problem.targets)
         return LinearHessian(problem.points, second, problem.l2)
 
     def _points_of_block(self, problem: Problem, runs: int) -> int:
         """Return how many points are evaluated at once: they stay in a cache with their scores."""
-        width = 0 if is_sparse(problem.points) else problem.points.shape[1]
+        width = 0 if isinstance(problem.points, SparsePoints) else problem.points.shape[1]
         numbers = runs * problem.classes + width
         return max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
 
@@ -157,9 +158,8 @@ def _entry_sizes(problem: Problem) -> Array:
     """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points."""
     sizes = vars(problem).get("entry_sizes")  # kept beside the fields, which stay as they are
     if sizes is None:
-        sample = problem.points[:SAMPLE_POINTS]
-        sample = dense(sample)
-        squares = np.einsum("pn,pn->n", sample, sample) / len(sample)
+        sample = as_array(problem.points[:SAMPLE_POINTS])
+        squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64) / len(sample)
         sizes = np.sqrt(np.concatenate([[1.0], squares]))
         vars(problem)["entry_sizes"] = sizes
     return np.asarray(sizes)

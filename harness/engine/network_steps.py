@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from normbench.costs.declaration import Traits
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.datasets.values import UserError
 from normbench.engine.batches import Batches, join_single_point
 from normbench.engine.network import Network
@@ -91,13 +92,12 @@ def check_model(
             f"start_scale={scale:g}",
             f"start_scale={default_scale:g} and model.start_scale={scale:g}",
         ),
-        (settings.fold, "fold=true", "fold=false"),
         (
             settings.statistics != FITTED,
             f"normalizer.statistics={settings.statistics}",
             f"normalizer.statistics={FITTED}",
         ),
-        (not isinstance(points[0], np.ndarray), "points that are not in memory", "dense points"),
+        (not is_in_memory(points[0]), "points that are not in memory", "dense points"),
         (l2_in != "transformed", f"cost.l2_in={l2_in}", "cost.l2_in=transformed"),
         (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
     ]

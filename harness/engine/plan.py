@@ -89,7 +89,7 @@ def plan_of(settings: Settings, train: Problem) -> Plan:
         settings: The engine's.
         train: The problem of the training points.
     """
-    batches = batches_of(settings, train.points)
+    batches = batches_of(settings, len(train.targets))
     if train.linear is not None:
         return Plan(settings.records, batches)
     mlp = train.model.mlp

@@ -4,11 +4,11 @@ from copy import deepcopy
 
 import numpy as np
 
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.datasets.values import UserError
 from normbench.engine.problem import Array, Problem
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.applying import normalize
-from normbench.engine.scheme.under import Under
 from normbench.normalizers.affine import find_affine_map
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
@@ -36,12 +36,10 @@ def with_fitted_scheme(optimizer: Optimizer, *problems: Problem) -> Optimizer:
     points_of_problems = []
     for problem in problems:
         points = problem.linear.points if problem.linear else None  # of a network: refused below
-        if not isinstance(points, np.ndarray):
-            folded = isinstance(points, Under) and isinstance(points.x, np.ndarray)
-            remedy = "set fold=false" if folded else "take normalizer= in place of preconditioned"
+        if points is None or not is_in_memory(points):
             raise UserError(
                 f"optimizer.scheme={name}: is fitted on points in memory, under the scheme of "
-                f"normalizer; {remedy}"
+                "normalizer; take normalizer= in place of preconditioned"
             )
         points_of_problems.append(points.astype(np.float64, copy=False))
     one_problem = len(points_of_problems) == 1  # whose points need no copy

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
+from normbench.datasets.on_disk.points import Points, give_back
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
-from normbench.normalizers.decomposition import Surrogate
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -103,7 +103,7 @@ class Problem:
 
     model: Model
     cost: Cost
-    points: Any
+    points: Points
     targets: Array
     classify: bool
     classes: int = 1
@@ -137,22 +137,14 @@ class Problem:
         """Whether there is a penalty: one of 0 times a square that overflows would be NaN."""
         return isinstance(self.l2, np.ndarray) or self.l2 > 0
 
-    @property
-    def surrogate(self) -> Surrogate:
-        """The points' mean and covariance, as rows that second-order statistics read."""
-        if isinstance(self.points, np.ndarray):
-            return Surrogate(self.points, holds_all_points=True)
-        surrogate: Surrogate = self.points.surrogate
-        return surrogate
-
-    def on(self, points: Any, l2: float | Array) -> "Problem":
+    def on(self, points: Points, l2: float | Array) -> "Problem":
         """Return the same cost and targets on other points (P, M), with another penalty."""
         targets = self.targets
         if targets.dtype.kind == "f":  # class indices stay as they are
             targets = targets.astype(points.dtype, copy=False)
         return replace(self, points=points, targets=targets, l2=l2)
 
-    def held_out(self, points: Any, targets: Array) -> "Problem":
+    def held_out(self, points: Points, targets: Array) -> "Problem":
         """Return the problem of held-out points (Q, N) with targets (Q,)."""
         return replace(self, points=points, targets=targets, training=self)
 
@@ -183,14 +175,15 @@ class Problem:
             with QUIET():  # a thread does not inherit the caller's setting
                 for runs, blocks in share:
                     prepared = self.model.prepare(self, weights[runs], is_step)
-                    chosen = (block if rows is None else rows[block] for block in blocks)
-                    sums = (
-                        self.model.sums(
-                            self, prepared, self.points[some], self.targets[some], with_gradient
-                        )
-                        for some in chosen
-                    )
-                    sums_of_runs.append((runs, reduce(_add, sums)))
+                    total: Sums | None = None
+                    for block in blocks:
+                        some = block if rows is None else rows[block]
+                        x = self.points[some]
+                        sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
+                        give_back(x)
+                        total = sums if total is None else _add(total, sums)
+                    assert total is not None
+                    sums_of_runs.append((runs, total))
             return sums_of_runs
 
         costs, counts = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
@@ -275,6 +268,3 @@ def differentiate(
     pull_back, costs = make_vjp(lambda s: cost(s, targets), scores)
     scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
     return costs, counts
-
-
-Linear = Problem  # TODO

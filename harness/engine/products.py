@@ -5,15 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.points import Points
+from normbench.datasets.on_disk.sparse import SparsePoints
+
 Array = NDArray[Any]
 
 
-def is_sparse(x: Any) -> bool:
-    """Return whether points are sparse: stored entries `csr` minus an `offset`."""
-    return hasattr(x, "csr")
-
-
-def multiply(weights: Array, x: Any, out: Array) -> None:
+def multiply(weights: Array, x: Points, out: Array) -> None:
     """Write the scores of points under k rows of weights.
 
     Args:
@@ -22,7 +20,7 @@ def multiply(weights: Array, x: Any, out: Array) -> None:
         out: `(k, p)`.
     """
     slopes = weights[:, 1:]
-    if is_sparse(x):  # the left factor, so that the product is transposed
+    if isinstance(x, SparsePoints):  # the left factor, so that the product is transposed
         out[...] = (x.csr @ slopes.T).T
         out -= (slopes @ x.offset)[:, None]
     else:
@@ -30,7 +28,7 @@ def multiply(weights: Array, x: Any, out: Array) -> None:
     out += weights[:, :1]
 
 
-def multiply_back(derivative: Array, x: Any, out: Array) -> None:
+def multiply_back(derivative: Array, x: Points, out: Array) -> None:
     """Write derivatives by scores times the points `[1 x]`.
 
     Args:
@@ -39,14 +37,13 @@ def multiply_back(derivative: Array, x: Any, out: Array) -> None:
         out: `(k, N + 1)`.
     """
     derivative.sum(axis=1, out=out[:, 0])
-    if is_sparse(x):
+    if isinstance(x, SparsePoints):
         out[:, 1:] = (x.csr.T @ derivative.T).T
         out[:, 1:] -= out[:, :1] * x.offset
     else:
         np.matmul(derivative, x, out=out[:, 1:])
 
 
-def dense(x: Any) -> NDArray[np.float64]:
-    """Return points (p, N), an array or sparse, as an array in float64."""
-    x = x.toarray() if is_sparse(x) else x
-    return np.asarray(x).astype(np.float64, copy=False)
+def in_float64(x: Points) -> Any:
+    """Return points in float64: themselves where they are of that type."""
+    return x if x.dtype == np.float64 else x.astype(np.float64)

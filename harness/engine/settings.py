@@ -44,8 +44,6 @@ class Settings:
         shown_point: The training point, from 0, that `record=[components]` builds up.
         draws: The seeds that drew the data, which seed the random starts, too; zeros change
             nothing.
-        fold: Whether no copy of the points under the scheme is made; the numbers are the same to
-            rounding.
         batch: The number of points that a step sees; None for all.
         batch_order: See `engine.batches`.
         batch_seed: See `engine.batches`.
@@ -73,7 +71,6 @@ class Settings:
     shown_step: float | None = default("shown_step")
     shown_point: int = default("shown_point")
     draws: tuple[int, ...] = ()
-    fold: bool = default("fold")
     batch: int | None = default("batch")
     batch_order: str = default("batch_order")
     batch_seed: int = default("batch_seed")

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+from normbench.datasets.on_disk.points import is_in_memory
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.linear import Linear
 from normbench.engine.problem import Array, Problem
-from normbench.engine.products import is_sparse
 from normbench.optimizers import Optimizer
 
 MIN_POINT_ENTRIES = 1_000_000  # numbers in the points: below, a step is too short to gain
@@ -47,11 +48,11 @@ def smaller_problem(given: Smaller, optimizer: Optimizer, runs: int, iterations:
         iterations: The number of iterations of each.
     """
     points, work = given.train.points, runs * iterations
-    if is_sparse(points):
+    if isinstance(points, SparsePoints):
         return given
     if not optimizer.curved and _is_triangular(given, work):
         return _on_triangle(given)
-    if not isinstance(points, np.memmap):
+    if is_in_memory(points):
         if _is_in_span(given, optimizer, work * given.train.classes):
             return _in_span(given)
         if points.size >= MIN_POINT_ENTRIES:
@@ -92,7 +93,7 @@ def _is_triangular(given: Smaller, work: float) -> bool:
     is_least_squares = train.traits.squares and not train.classify and train.classes == 1
     if not is_least_squares or x.dtype != np.float64 or not can_be_squared(train.targets):
         return False
-    if isinstance(x, np.memmap):
+    if not is_in_memory(x):
         return width <= MAX_TRIANGLE_FEATURES
     setup = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
     saved = 4.0 * (count - width) * (width - 1) * work

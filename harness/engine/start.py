@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points, as_array, iterate_blocks
 from normbench.datasets.values import UserError
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
-from normbench.normalizers.decomposition import compute_deviations, small_blocks
+from normbench.normalizers.decomposition import compute_deviations, small_block_size
 from normbench.normalizers.on_columns import name_scheme
 
 Array = NDArray[Any]
@@ -53,7 +53,7 @@ def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
 
 
 def same_function_weights(
-    settings: Settings, classes: int, scheme: Any, x: Array, z: Rows
+    settings: Settings, classes: int, scheme: Any, x: Points, z: Points
 ) -> Array:
     """Return weights of one function of the inputs, the same for every scheme.
 
@@ -67,7 +67,7 @@ def same_function_weights(
         settings: The engine's, with the scale, the seed and the number of starts.
         classes: The number of scores of a point C.
         scheme: The fitted normalizer.
-        x: Training points before the scheme (P, N), or rows with their mean and covariance.
+        x: Training points before the scheme (P, N).
         z: The same points under it (P, M).
 
     Returns:
@@ -102,10 +102,10 @@ def same_function_weights(
     # The shortest solution misses points that the scheme does not keep apart: compare all scores.
     scale = np.where(deviations > 0, deviations, np.inf)  # a constant feature has no part in scores
     largest_gap, largest_score = 0.0, 0.0
-    for block in small_blocks(x):
-        scaled = (x[block] - scheme_map.centre) / scale
+    for block, rows in iterate_blocks(x, small_block_size(x)):
+        scaled = (rows - scheme_map.centre) / scale
         expected_scores = drawn_weights[:, :, 1:] @ scaled.T + drawn_weights[:, :, :1]
-        scores = slopes @ z[block].T.astype(np.float64) + bias[:, :, None]
+        scores = slopes @ as_array(z[block]).T.astype(np.float64) + bias[:, :, None]
         largest_gap = max(largest_gap, np.abs(scores - expected_scores).max())
         largest_score = max(largest_score, np.abs(expected_scores).max())
     if largest_gap > SAME_SCORE_TOLERANCE[settings.precision] * largest_score:

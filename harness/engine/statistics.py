@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points, is_in_memory
 from normbench.datasets.values import UserError
 from normbench.engine.batches import Batches
 from normbench.engine.problem import Array
@@ -26,28 +26,25 @@ from normbench.settings import RUNNING_STATISTICS as RUNNING_STATISTICS
 from normbench.settings import WINDOW_STATISTICS as WINDOW_STATISTICS
 
 
-def check_statistics(kind: str, x: Rows, fold: bool, l2_in: str, fit_on: str) -> None:
+def check_statistics(kind: str, x: Points, l2_in: str, fit_on: str) -> None:
     """Check moving statistics of a scheme against the points, the penalty and `fit_on`.
 
     Args:
         kind: What the scheme is fitted on, one of `settings.SCHEME_STATISTICS`; `fitted` always
             passes.
         x: The training points (P, N).
-        fold: Whether the scheme is folded into the weights.
         l2_in: The weights that a penalty is on; empty without one.
         fit_on: The points that schemes are fitted on, `train` or `all`.
 
     Raises:
-        UserError: The points are sparse or on disk; or `fold`, the penalty or `fit_on` needs the
-            same scheme at every step.
+        UserError: The points are sparse or on disk; or the penalty or `fit_on` needs the same
+            scheme at every step.
     """
     if kind == FITTED:
         return
     setting = f"normalizer.statistics={kind}"
-    if not isinstance(x, np.ndarray) or fold:
-        raise UserError(
-            f"{setting}: takes dense points in memory, and no fold; use statistics=fitted"
-        )
+    if not is_in_memory(x):
+        raise UserError(f"{setting}: takes dense points in memory; use statistics=fitted")
     if l2_in == "features":
         raise UserError(
             f"{setting}: cost.l2_in=features would be another penalty at each step; use "

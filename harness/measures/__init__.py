@@ -158,7 +158,6 @@ def _merged(
         descent.theory.note if descent else "",
         _size_note(job),
         _sample_note(job, findings_by_measure),
-        _fold_note(job),
         *(_other_model_notes(job) if descent else ()),
     ]
     notes = [
@@ -233,14 +232,6 @@ def _sample_note(job: FinishedJob, findings_by_measure: list[tuple[Measure, Find
     if not is_requested or len(job.shown_points.z) == len(job.z):
         return ""
     return f"{len(job.shown_points.z)} of {len(job.z)} points are shown, drawn at random"
-
-
-def _fold_note(job: FinishedJob) -> str:
-    """Return a note where `fold` was asked for and `fit_on` makes a copy of the points; or ""."""
-    folds = job.judged_descent is not None and job.judged_descent.settings.fold
-    if folds and job.dataset.fit_on == "all" and len(job.dataset.x_test):
-        return "fold=true has no effect under dataset.fit_on=all: the points are copied"
-    return ""
 
 
 def explained(

@@ -3,7 +3,8 @@
 import numpy as np
 
 from normbench import names
-from normbench.engine.problem import Linear
+from normbench.datasets.on_disk.points import is_in_memory
+from normbench.engine.problem import Problem
 from normbench.measures import batches as approximate_limits
 from normbench.measures.contract import Findings, FinishedJob, Measure, OfStep
 from normbench.theory import batches, sizes
@@ -45,10 +46,10 @@ def take(job: FinishedJob) -> Findings:
     return Findings({names.BATCH_STEP_EXACT.key: limit}, of_steps=of_steps)
 
 
-def _has_exact_limit(linear: Linear) -> bool:
+def _has_exact_limit(linear: Problem) -> bool:
     """Return whether the exact limit can be computed: few weights, float64 points in memory."""
     few = linear.shape[1] <= batches.MAX_MOMENT_WEIGHTS
-    return few and isinstance(linear.points, np.ndarray) and linear.points.dtype == np.float64
+    return few and is_in_memory(linear.points) and linear.points.dtype == np.float64
 
 
 def _applies(job: FinishedJob) -> bool:

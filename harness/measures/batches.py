@@ -3,8 +3,9 @@
 import numpy as np
 
 from normbench import names
-from normbench.engine.problem import Linear
+from normbench.engine.problem import Problem
 from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.normalizers.decomposition import moment_rows
 from normbench.theory import batches
 
 
@@ -39,13 +40,14 @@ def gram_largest(job: FinishedJob) -> float:
     return spectrum.largest / (linear.traits.curvature or 1.0)
 
 
-def gram_trace(linear: Linear) -> float:
+def gram_trace(linear: Problem) -> float:
     """Return the trace of the Gram matrix of points `[1 x]`: their mean squared length."""
-    surrogate = linear.surrogate
-    return 1 + float(np.sum(surrogate.variances + surrogate.mean**2))
+    rows = moment_rows(linear.points)
+    mean = rows.mean(axis=0, dtype=np.float64)
+    return 1 + float(np.sum(rows.var(axis=0, dtype=np.float64) + mean**2))
 
 
-def is_least_squares(linear: Linear) -> bool:
+def is_least_squares(linear: Problem) -> bool:
     """Return whether the cost is least squares of one score a point, as the theory assumes."""
     return linear.traits.squares and linear.shape[0] == 1
 

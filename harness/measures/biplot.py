@@ -12,7 +12,7 @@ from normbench.measures.inputs import (
     sample_indices,
     target_arrays,
 )
-from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
+from normbench.normalizers.decomposition import fix_signs, mean_and_covariance
 
 MAX_ARROWS = 60
 
@@ -30,11 +30,11 @@ def take(job: FinishedJob) -> Findings:
     Source: Gabriel, "The biplot graphic display of matrices", Biometrika 58 (1971).
     """
     dataset, z = job.dataset, job.z
-    surrogate = job.surrogates[1]  # of all points, also where z is a sample
-    all_deviations, directions = principal_directions(surrogate)
+    moments = job.moments[1]  # of all points, also where z is a sample
+    all_deviations, directions = principal_directions(moments)
     directions = fix_signs(directions)
     deviations, total = all_deviations[:2], float((all_deviations**2).sum())
-    scores = (z - surrogate.mean) @ directions[:2].T
+    scores = (z - moments.mean(axis=0, dtype=np.float64)) @ directions[:2].T
     loadings = directions[:2].T * deviations
     indices = sample_indices(len(z))
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:MAX_ARROWS])
@@ -45,7 +45,7 @@ def take(job: FinishedJob) -> Findings:
             "loadings": loadings[longest],
             "entries": directions[:MAX_ARROWS].T[longest],
             "deviations": all_deviations[:MAX_ARROWS],
-            "correlation": _correlation(surrogate.features(longest)),
+            "correlation": _correlation(moments[:, longest]),
             "names": np.array(names_of(job), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
             **target_arrays(dataset, indices),
@@ -53,9 +53,9 @@ def take(job: FinishedJob) -> Findings:
     )
 
 
-def _correlation(z: Surrogate) -> Array:
+def _correlation(z: Array) -> Array:
     """Return the correlation matrix `(m, m)` of m features, with 0 for constant ones."""
-    covariance = mean_and_covariance(z.moment_rows)[1]
+    covariance = mean_and_covariance(z)[1]
     scale = np.sqrt(np.diag(covariance))
     scale = np.where(scale > 0, scale, 1.0)
     return np.asarray(covariance / scale / scale[:, None])

@@ -33,7 +33,8 @@ def take(job: FinishedJob) -> Findings:
     origin = _inverse_transform(job.scheme, np.zeros((1, width)))
     shifts = _inverse_transform(job.scheme, np.eye(width)) - origin  # (M, N)
     lengths = np.linalg.norm(shifts, axis=1)
-    variance = lengths**2 * job.surrogates[1].variances  # that each coordinate adds to the inputs
+    # That each coordinate adds to the inputs.
+    variance = lengths**2 * job.moments[1].var(axis=0, dtype=np.float64)
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
     count = np.arange(width + 1)
@@ -44,8 +45,8 @@ def take(job: FinishedJob) -> Findings:
     masked = np.where(rank < count[:, None], point, 0.0)  # the point with its first coordinates
     # The squares of points around 1e160 overflow.
     with np.errstate(over="ignore", invalid="ignore"):
-        input_variance = float(job.surrogates[0].variances.sum())
-        covariance = mean_and_covariance(job.surrogates[1].moment_rows)[1]
+        input_variance = float(job.moments[0].var(axis=0, dtype=np.float64).sum())
+        covariance = mean_and_covariance(job.moments[1])[1]
         explained = _explained((covariance * (shifts @ shifts.T))[np.ix_(order, order)])
     scale = np.where(lengths > 0, lengths, 1.0)[first, None]
     return Findings(

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points, as_array, is_in_memory
 from normbench.engine.descent import Histories
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.normalizers.decomposition import Surrogate
+from normbench.normalizers.decomposition import moment_rows
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
@@ -212,26 +212,26 @@ class FinishedJob:
     Attributes:
         dataset: The data set.
         scheme: The fitted scheme.
-        z: The training points under the scheme, (P, M): an array, or points read from a disk.
+        z: The training points under the scheme, (P, M).
         points_cache: Cached statistics and decompositions of the points of the data set.
         judged_descent: The descent; None where the job fits the scheme and records only.
         descend_dataset: Fits the scheme and descends on another data set, at one step size; None
             where a job cannot.
         shown_point: The index of the training point that a figure reconstructs.
-        surrogate_pair: The surrogates of all points before and under the scheme, where z holds only
-            a sample of the points; None where `surrogates` follows from z.
+        moment_pair: The moment rows of all points before and under the scheme, where z holds only a
+            sample of the points; None where they are computed from z.
         z_test: The test points under the scheme, (Q, M); None without test points.
     """
 
     dataset: Dataset
     scheme: Any
-    z: Rows
+    z: Points
     points_cache: PointsCache
     judged_descent: JudgedDescent | None = None
     descend_dataset: Callable[[Dataset, float], Histories] | None = None
     shown_point: int = 0
-    surrogate_pair: tuple[Surrogate, Surrogate] | None = None
-    z_test: Rows | None = None
+    moment_pair: tuple[Array, Array] | None = None
+    z_test: Points | None = None
 
     @property
     def descent(self) -> JudgedDescent:
@@ -240,20 +240,12 @@ class FinishedJob:
         return self.judged_descent
 
     @property
-    def surrogates(self) -> tuple[Surrogate, Surrogate]:
-        """Surrogates of all points, before and under the scheme.
+    def moments(self) -> tuple[Array, Array]:
+        """Rows with the mean and the covariance of all points, before and under the scheme.
 
-        A surrogate is rows with the mean and the covariance of the points: the points themselves,
-        or a few rows where the points are read from a disk.
+        They are the points themselves, or a few rows where the points are no array in memory.
         """
-        if self.surrogate_pair is not None:
-            return self.surrogate_pair
-        if isinstance(self.z, np.ndarray):
-            return Surrogate(self.dataset.x, holds_all_points=True), Surrogate(
-                self.z, holds_all_points=True
-            )
-        before, after = self.z.surrogates  # points that are read carry both
-        return before, after
+        return self.moment_pair or (moment_rows(self.dataset.x), moment_rows(self.z))
 
     @cached_property
     def shown_points(self) -> "FinishedJob":
@@ -261,25 +253,22 @@ class FinishedJob:
 
         The sample includes the point `shown_point`.
         """
-        if isinstance(self.z, np.ndarray):
+        if is_in_memory(self.z):
             return self
         data, count = self.dataset, len(self.z)
-        if isinstance(data.x, np.ndarray):  # in memory, and transformed when they are read
-            return replace(self, z=self.z.transform(data.x), surrogate_pair=self.surrogates)
-        # Read from a disk: a sample is held in memory.
         indices = np.arange(count)  # of the points that are kept, increasing
         max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
         if count > max_points:
             drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
             indices = np.unique(np.r_[drawn, self.shown_point])
         # A data set without targets has an empty y.
-        x, y = data.x[indices], data.y[indices] if len(data.y) else data.y
+        y = data.y[indices] if len(data.y) else data.y
         return replace(
             self,
-            dataset=replace(data, x=x, y=y),
-            z=self.z.transform(x),
+            dataset=replace(data, x=as_array(data.x[indices]), y=y),
+            z=as_array(self.z[indices]),
             shown_point=int(np.searchsorted(indices, self.shown_point)),  # its place in the sample
-            surrogate_pair=self.surrogates,
+            moment_pair=self.moments,
         )
 
 

@@ -38,7 +38,7 @@ def take(job: FinishedJob) -> Findings:
     # Scores of the least cost: None where no solver found weights that attain it.
     linear, scores = descent.train.linear, descent.least.scores
     if linear is not None and scores is not None and not descent.least.at_infinity:
-        weights = weights_of(scores, linear.surrogate.moment_rows)
+        weights = weights_of(scores, linear.points)
         eigenvalues["minimum"] = _live_eigenvalues(linear.hessian(weights))
     metrics = {
         names.CONDITION_START.key: spectra.Spectrum(eigenvalues["start"]).condition_number,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, FinishedJob, JudgedDescent
 from normbench.names import ATTAINED
-from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
+from normbench.normalizers.decomposition import mean_and_covariance
 from normbench.theory.minimum import weights_of
 
 MAX_DRAWN_POINTS = 2000
@@ -53,18 +53,17 @@ def target_arrays(dataset: Dataset, indices: Array) -> dict[str, Array]:
     }
 
 
-def principal_directions(points: Array | Surrogate) -> tuple[Array, Array]:
+def principal_directions(x: Array) -> tuple[Array, Array]:
     """Return the standard deviations along the principal directions, and these directions.
 
     The points are scaled first, so that large ones do not overflow.
 
     Args:
-        points: Points (P, N), or a surrogate of them.
+        x: Points (P, N), or rows with their mean and covariance.
 
     Returns:
         The standard deviations `(N,)`, decreasing, and the directions `(N, N)`, one a row.
     """
-    x = points.moment_rows if isinstance(points, Surrogate) else points
     scale = float(np.abs(x).max()) or 1.0
     values, vectors = np.linalg.eigh(mean_and_covariance(x / scale)[1])
     return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
@@ -78,7 +77,7 @@ def weights_of_least_cost(descent: JudgedDescent) -> Array | None:
     least, linear = descent.least, descent.train.linear
     if least.case != ATTAINED or least.scores is None or linear is None:
         return None
-    return weights_of(least.scores, linear.surrogate.moment_rows).ravel()
+    return weights_of(least.scores, linear.points).ravel()
 
 
 def has_plane(job: FinishedJob) -> bool:

@@ -3,9 +3,8 @@
 import numpy as np
 
 from normbench import names
-from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.on_disk.points import Points, iterate_blocks, rows_per_block
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure, OfStep
-from normbench.normalizers.decomposition import blocks
 
 
 def take(job: FinishedJob) -> Findings:
@@ -39,7 +38,7 @@ def take(job: FinishedJob) -> Findings:
     )
 
 
-def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
+def _evaluate(job: FinishedJob, points: Points, y: Array) -> tuple[Array, Array]:
     """Return the mean cost and the root mean square error of each run, in the targets' own units.
 
     Args:
@@ -57,8 +56,8 @@ def _evaluate(job: FinishedJob, points: Rows, y: Array) -> tuple[Array, Array]:
     costs, squares = np.zeros((2, len(runs)))
     # The last weights of a run that diverged are huge or not finite; `take` leaves it out.
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks(len(points), rows_per_block(points)):
-            rows, targets = points[block], y[block]
+        for block, rows in iterate_blocks(points, rows_per_block(points)):
+            targets = y[block]
             for run, weights in enumerate(runs):
                 predictions = own_targets.invert(linear.scores(weights, rows)[0])
                 # A cost takes scores (R, C, p) and returns sums over the points, one for each run.

@@ -5,7 +5,6 @@ import numpy as np
 from normbench import names
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.measures.inputs import names_of, principal_directions, sample_indices, target_arrays
-from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import spectra
 
 
@@ -23,22 +22,22 @@ def take(job: FinishedJob) -> Findings:
     dataset, z = job.dataset, job.z
     indices = sample_indices(len(z))
     labels = list(names_of(job))
-    surrogate = job.surrogates[1]  # of all points, also where z is a sample
-    all_deviations, all_directions = principal_directions(surrogate)
-    # `flat` (P, 2) and a surrogate of it: what is drawn.
+    moments = job.moments[1]  # of all points, also where z is a sample
+    all_deviations, all_directions = principal_directions(moments)
+    # `flat` (P, 2) and its moment rows: what is drawn.
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], dataset.y if len(dataset.y) else np.zeros(len(z))]).astype(
             np.float64
         )
-        surrogate = Surrogate(flat)
+        moments = flat
         labels += ["target" if len(dataset.y) else ""]
     elif z.shape[1] == 2:
-        flat, surrogate = z.astype(np.float64), surrogate.mapped(np.eye(2))  # both in float64
+        flat, moments = z.astype(np.float64), moments.astype(np.float64)
     else:
         # Not centred: where the points lie is part of what a scheme does.
-        flat, surrogate = z @ all_directions[:2].T, surrogate.mapped(all_directions[:2])
+        flat, moments = z @ all_directions[:2].T, moments @ all_directions[:2].T
         labels = list(names.PRINCIPAL)
-    deviations, directions = principal_directions(surrogate)
+    deviations, directions = principal_directions(moments)
     axes = deviations[:, None] * directions
     # Over the largest, so that the squares do not overflow; the condition number stays the same.
     relative_deviations = all_deviations / (all_deviations[0] or 1.0)
@@ -48,7 +47,7 @@ def take(job: FinishedJob) -> Findings:
         arrays={
             "points": flat[indices],
             "names": np.array(labels),
-            "mean": surrogate.mean,
+            "mean": moments.mean(axis=0, dtype=np.float64),
             "axes": axes if z.shape[1] > 1 else axes[:0],  # feature and target have no axes
             **target_arrays(dataset, indices),
         },

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.on_disk.points import as_array, is_in_memory, rows_per_block
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.covariance import MAX_SERIES_DIRECTIONS, UNTOUCHED
 from normbench.normalizers.affine import find_affine_map, find_affine_traits, member_schemes
@@ -51,10 +51,10 @@ def _find_faulty_features(job: FinishedJob) -> tuple[NDArray[np.bool_], ...]:
     The scheme gives each feature a column of its own.
     """
     scheme, traits = job.scheme, find_affine_traits(job.scheme)
-    rows = slice(None if isinstance(job.z, np.ndarray) else rows_per_block(job.dataset.x))
+    rows = slice(None if is_in_memory(job.z) else rows_per_block(job.dataset.x))
     with np.errstate(all="ignore"):  # squares may overflow
-        before, varies = _deviations(job.dataset.x[rows])
-        after, still_varies = _deviations(job.z[rows])
+        before, varies = _deviations(as_array(job.dataset.x[rows]))
+        after, still_varies = _deviations(as_array(job.z[rows]))
     is_lost = varies & (~still_varies | (after <= VANISHING * np.minimum(before, 1.0)))
     is_scaled = np.full(len(before), traits is None or traits.scales)
     if isinstance(scheme, OnColumns):
@@ -75,7 +75,7 @@ def _is_columnwise(job: FinishedJob) -> bool:
     return False
 
 
-def _deviations(x: Rows) -> tuple[Array, NDArray[np.bool_]]:
+def _deviations(x: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return the standard deviations `(N,)` of points (P, N), and which are above rounding."""
     mean = compute_mean(x)
     deviations = compute_deviations(x, mean)

@@ -5,7 +5,7 @@ import numpy as np
 from normbench import names
 from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import MOST_FEATURES, principal_directions
-from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
+from normbench.normalizers.decomposition import mean_and_covariance
 
 
 def take(job: FinishedJob) -> Findings:
@@ -17,10 +17,10 @@ def take(job: FinishedJob) -> Findings:
     `identity_gap` (): the distance of the points after the scheme from centred and sphered ones,
     see the function `identity_gap`.
     """
-    before, after = (_eigenvalues(surrogate) for surrogate in job.surrogates)
+    before, after = map(_eigenvalues, job.moments)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
     ridge = getattr(job.scheme, "ridge", None)
-    gap = identity_gap(job.surrogates[1].moment_rows)
+    gap = identity_gap(job.moments[1])
     return Findings(
         {names.IDENTITY_GAP.key: gap},
         arrays={
@@ -43,7 +43,7 @@ def identity_gap(z: Array) -> float:
         return float(np.abs(covariance + np.outer(mean, mean) - np.eye(z.shape[1])).max())
 
 
-def _eigenvalues(points: Surrogate) -> Array:
+def _eigenvalues(points: Array) -> Array:
     """Return the eigenvalues of the covariance of points, decreasing; infinite where they overflow.
 
     The squares of points around 1e160 do.

@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 
 from normbench import names
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.measures.contract import Array, Findings, FinishedJob, JudgedDescent, Measure
 from normbench.verdicts import refinement
 from normbench.verdicts.judging import Step, find_fastest
@@ -119,7 +120,7 @@ def _refined_targets(job: FinishedJob) -> Iterable[str]:
         return ()
     if settings.refine is True:
         return names.TARGETS
-    if not isinstance(job.dataset.x, np.ndarray):
+    if not is_in_memory(job.dataset.x):
         return ()
     if find_fastest(descent.steps, names.reached(REPORTED)) is not None:
         return (REPORTED,)

@@ -1,7 +1,6 @@
 """The largest curvature L and the threshold `2/L`, as theory predicts them before the descent."""
 
 from normbench import names
-from normbench.engine.batches import CYCLIC
 from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.theory.spectra import LIMIT, effective_rank, step_threshold
@@ -10,10 +9,6 @@ UNKNOWN = float("nan")
 BATCHES = (
     "a step sees a batch of the points: 2/L is that of all points, and neither finer step sizes "
     "nor shadows were descended"
-)
-WITHIN_BLOCKS = (
-    "the points are read in blocks, and each batch lies within a block: the order is drawn of the "
-    "blocks, and of the points within each"
 )
 NETWORK_BATCHES = "a step sees a batch of the points: no shadows were descended"
 MOVING = (
@@ -67,11 +62,7 @@ def take(job: FinishedJob) -> Findings:
         # The scores are not linear, nor the cost convex: there is no 2/L for the note to speak of.
         is_network = linear is None and not job.judged_descent.train.convex
         notes.append(NETWORK_BATCHES if is_network else BATCHES)
-        settings = job.judged_descent.settings
-        batches = job.judged_descent.plan.batches
-        if batches and batches.block and settings.batch_order != CYCLIC:
-            notes.append(WITHIN_BLOCKS)
-        statistics = settings.statistics
+        statistics = job.judged_descent.settings.statistics
         if statistics in (RUNNING_STATISTICS, WINDOW_STATISTICS):
             notes.append(MOVING.format(statistics=statistics))
         tags[names.BATCHED.key] = str(job.judged_descent.optimizer.plain).lower()

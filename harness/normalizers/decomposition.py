@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+
+from normbench.datasets.on_disk.points import Points, as_array, is_in_memory, iterate_blocks
 
 Array = NDArray[np.float64]
 CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
@@ -44,50 +45,13 @@ class Decomposition(NamedTuple):
     vectors: Array
 
 
-@dataclass(frozen=True, eq=False)
-class Surrogate:
-    """Rows with the mean and covariance of points, from which second-order statistics follow.
-
-    Statistics of many points on a disk are then computed from few rows. A surrogate is no array, so
-    that functions of points (a Problem, a scheme, a figure) do not accept it.
-
-    Attributes:
-        moment_rows: The rows `(n, N)`; unless `holds_all_points`, no row is a point of the data.
-        holds_all_points: Whether the rows are the points themselves.
-    """
-
-    moment_rows: NDArray[Any]
-    holds_all_points: bool = False
-
-    def __len__(self) -> int:
-        return len(self.moment_rows)
-
-    @property
-    def mean(self) -> Array:
-        """The mean `(N,)`."""
-        return np.asarray(self.moment_rows.mean(axis=0, dtype=np.float64))
-
-    @property
-    def variances(self) -> Array:
-        """The variances `(N,)`, divided by the number of rows."""
-        return np.asarray(self.moment_rows.var(axis=0, dtype=np.float64))
-
-    def mapped(self, matrix: Array) -> "Surrogate":
-        """Return the surrogate of the points times a matrix `(M, N)`, `x matrix'`."""
-        return Surrogate(self.moment_rows @ matrix.T)
-
-    def features(self, numbers: NDArray[np.intp]) -> "Surrogate":
-        """Return the surrogate of some of the features, by their indices."""
-        return Surrogate(self.moment_rows[:, numbers])
-
-
 class Decompositions:
     """The decompositions of points, each computed when it is first asked for.
 
     Schemes that are fitted on the same points share the decompositions.
 
     Attributes:
-        x: The points (P, N): an array, or an object whose slices of rows are arrays.
+        x: The points (P, N).
         saved: The seconds of computing that were saved by sharing.
     """
 
@@ -100,16 +64,6 @@ class Decompositions:
     def mean(self) -> Array:
         """The points' mean `(N,)`."""
         return compute_mean(self.x)
-
-    @cached_property
-    def centred_rows(self) -> Array:
-        """Rows `(n, N)` with mean 0 and the covariance of x: see `surrogate_rows`."""
-        return surrogate_rows(self.x, self.mean)
-
-    @property
-    def surrogate(self) -> Surrogate:
-        """Few rows with the mean and the covariance of x."""
-        return Surrogate(self.centred_rows + self.mean)
 
     def get(self, correlation: bool, complete: bool) -> Decomposition:
         """Return the decomposition of the points' covariance, or of their correlation.
@@ -155,7 +109,7 @@ class Decompositions:
         from scipy.sparse.linalg import ArpackError
 
         x = self.x
-        has_few_points = isinstance(x, np.ndarray) and len(x) < x.shape[1]
+        has_few_points = is_in_memory(x) and len(x) < x.shape[1]
         size = len(x) if has_few_points else x.shape[1]
         # Few of many eigenvectors: elsewhere the complete decomposition is as quick.
         if x.shape[1] >= LEADING_FEATURES and count <= LEADING_SHARE * size:
@@ -238,7 +192,7 @@ def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Dec
         complete: Whether the eigenvectors of zero eigenvalues are needed, too.
     """
     x = points.x
-    if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:
+    if is_in_memory(x) and len(x) < x.shape[1] and not complete:
         return _decompose_points(x, correlation)
     mean, covariance = mean_and_covariance(x, points.mean)
     deviations, is_constant = _find_deviations(len(x), mean, np.diag(covariance))
@@ -263,47 +217,53 @@ def rounding_share(features: int) -> float:
     return max(features, 10) * EPS
 
 
-def compute_mean(x: Any) -> Array:
+def compute_mean(x: Points) -> Array:
     """Return the mean `(N,)` of points (P, N) in float64.
 
     Points that are read by blocks are summed as differences from the first point, which lose no
     digits to a large offset.
     """
-    if isinstance(x, np.ndarray):
+    if is_in_memory(x):
         return np.asarray(x.mean(axis=0, dtype=np.float64))
-    first = x[:1][0].astype(np.float64)
+    first = as_array(x[:1])[0].astype(np.float64)
     difference_sum = np.zeros_like(first)
-    for block in blocks(len(x)):
-        difference_sum += (x[block] - first).sum(axis=0)
+    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
+        difference_sum += (rows - first).sum(axis=0)
     return first + difference_sum / len(x)
 
 
-def compute_deviations(x: NDArray[Any], mean: Array) -> Array:
+def compute_deviations(x: Points, mean: Array) -> Array:
     """Return the standard deviations `(N,)` of points (P, N) about a mean `(N,)`, divided by P."""
     squares = np.zeros(x.shape[1])
-    for block in small_blocks(x):
-        centred = x[block] - mean
+    for _, rows in iterate_blocks(x, small_block_size(x)):
+        centred = rows - mean
         squares += np.square(centred, out=centred).sum(axis=0)
     return np.asarray(np.sqrt(squares / len(x)))
 
 
-def surrogate_rows(x: Any, mean: Array) -> Array:
-    """Return rows `(n, N)`, at most N + 1, with mean 0 and the covariance of x (P, N).
+def moment_rows(x: Points) -> Array:
+    """Return rows `(n, N)` with the mean and the covariance of points x (P, N).
 
-    Centred points are `Q R`, with R computed block by block; Helmert contrasts, scaled, replace Q:
-    their columns are orthonormal and have mean 0. Statistics of mean and covariance alone can be
-    computed from these rows, with the digits of a decomposition of all points.
+    Second-order statistics are computed from these rows, with the digits of a decomposition of all
+    points. Points in memory are their own rows. Of others there are at most N + 1: centred points
+    are `Q R`, with R computed block by block; Helmert contrasts, scaled, replace Q: their columns
+    are orthonormal and have mean 0. They are computed once, and kept with the points.
     """
-    triangle = np.zeros((0, x.shape[1]))
-    for block in blocks(len(x), max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])):
-        rows = np.vstack([triangle, x[block] - mean])
-        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    contrasts = linalg.helmert(len(triangle) + 1)  # (k, k + 1) for k rows of R
-    # The factor: R'R is P times the covariance of x, and the mean is now over k + 1 rows.
-    return np.asarray(np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle)
+    if is_in_memory(x):
+        return np.asarray(x)
+    if "moment_rows" not in vars(x):
+        mean, triangle = compute_mean(x), np.zeros((0, x.shape[1]))
+        size = max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])
+        for _, block in iterate_blocks(x, size):
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, block - mean]), mode="r"))
+        contrasts = linalg.helmert(len(triangle) + 1)  # (k, k + 1) for k rows of R
+        # The factor: R'R is P times the covariance of x, and the mean is now over k + 1 rows.
+        rows = np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle + mean
+        vars(x)["moment_rows"] = rows
+    return np.asarray(vars(x)["moment_rows"])
 
 
-def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array, Array]:
+def mean_and_covariance(x: Points, known_mean: Array | None = None) -> tuple[Array, Array]:
     """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)` of points, in float64.
 
     They are computed from centred points, since the one-pass formula loses directions of small
@@ -317,8 +277,8 @@ def mean_and_covariance(x: Any, known_mean: Array | None = None) -> tuple[Array,
     mean = compute_mean(x) if known_mean is None else known_mean
     mean_correction, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
     workspace = np.empty((min(CENTRED_POINTS_PER_BLOCK, len(x)), len(mean)))
-    for block in blocks(len(x)):
-        centred = np.subtract(x[block], mean, out=workspace[: block.stop - block.start])
+    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
+        centred = np.subtract(rows, mean, out=workspace[: len(rows)])
         mean_correction += centred.sum(axis=0)
         covariance += centred.T @ centred
     mean_correction /= len(x)
@@ -337,9 +297,9 @@ def blocks(points: int, size: int | None = None) -> Iterator[slice]:
         yield slice(first, min(first + size, points))
 
 
-def small_blocks(x: NDArray[Any]) -> Iterator[slice]:
-    """Yield slices that cover points, each small enough for the processor's cache."""
-    return blocks(len(x), max(1, SMALL_BLOCK_ENTRIES // x.shape[1]))
+def small_block_size(x: Points) -> int:
+    """Return the number of points of a block that is small enough for the processor's cache."""
+    return max(1, SMALL_BLOCK_ENTRIES // x.shape[1])
 
 
 def eigendecomposition(matrix: Array) -> tuple[Array, Array]:

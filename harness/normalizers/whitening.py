@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from normbench.datasets.on_disk.points import iterate_blocks
 from normbench.normalizers.decomposition import (
+    CENTRED_POINTS_PER_BLOCK,
     Array,
     Decomposition,
     Decompositions,
@@ -345,8 +347,8 @@ def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
     unit = np.ldexp(1.0, 128 * int(np.frexp(decomposition.values[0])[1] / 128))
     values = decomposition.values / unit
     fourth_powers = 0.0
-    for block in blocks(len(x)):
-        centred = x[block] - decomposition.mean
+    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
+        centred = rows - decomposition.mean
         fourth_powers += float(np.sum((np.einsum("pn,pn->p", centred, centred) / unit) ** 2))
     points, features = x.shape
     squared_norm = float(values @ values)  # |S|^2

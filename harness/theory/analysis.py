@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.engine.hessian import Hessian, score_curvatures
-from normbench.engine.problem import Cost, Linear, Problem
+from normbench.engine.problem import Cost, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
+from normbench.normalizers.decomposition import moment_rows
 from normbench.theory import separability, sizes, spectra
 from normbench.theory.minimum import (
     Minimum,
     minimize,
     spans_same_scores,
-    sphere_points,
     sphere_problem,
     zero_at_infinity,
 )
@@ -95,10 +95,10 @@ def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory
     linear = train.linear
     # Points in memory are their own moment rows; of others, few rows of the same moments are made.
     has_rows = linear is not None and (
-        isinstance(linear.points, np.ndarray) or sizes.allows_moments(theory_setting, linear.points)
+        is_in_memory(linear.points) or sizes.allows_moments(theory_setting, linear.points)
     )
     if linear is not None and has_rows:
-        rows = linear.surrogate.moment_rows
+        rows = moment_rows(linear.points)
         if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
             return Theory(note="the points are too large to be squared", allows_point_theory=False)
         bound = linear.traits.curvature
@@ -129,7 +129,7 @@ def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory
 
 
 def _curvature_at_zero(
-    train: Linear | None, start: NDArray[Any], gram: spectra.Spectrum | None
+    train: Problem | None, start: NDArray[Any], gram: spectra.Spectrum | None
 ) -> float | None:
     """Return the largest curvature at zero weights where one product gives it, else None.
 
@@ -251,12 +251,14 @@ def find_least_cost(
     return zero_at_infinity() if case == STRICTLY else replace(minimum, case=case)
 
 
-def _count_filled(x: Rows) -> int:
+def _count_filled(x: Points) -> int:
     """Return the number of entries (P, N) of sparse points that are made dense; 0 of dense ones."""
     return 0 if sizes.density(x) == 1 else len(x) * x.shape[1]
 
 
-def _solve(train: Linear, points_cache: PointsCache, lowest: float, theory_setting: str) -> Minimum:
+def _solve(
+    train: Problem, points_cache: PointsCache, lowest: float, theory_setting: str
+) -> Minimum:
     """Return the least cost by a second-order solver.
 
     Where the solver fails, the lowest cost seen stands in for the least cost.
@@ -287,7 +289,7 @@ def _solve(train: Linear, points_cache: PointsCache, lowest: float, theory_setti
     return solution
 
 
-def _decide_by_program(train: Linear, points_cache: PointsCache, theory_setting: str) -> str:
+def _decide_by_program(train: Problem, points_cache: PointsCache, theory_setting: str) -> str:
     """Return whether weights attain the least cost, one of `names.CASES`, by the linear program.
 
     UNDECIDED where it is too large.
@@ -300,9 +302,9 @@ def _decide_by_program(train: Linear, points_cache: PointsCache, theory_setting:
 
 def _solve_once(
     quantity: str,
-    train: Linear,
+    train: Problem,
     points_cache: PointsCache,
-    find: Callable[[Linear], Any],
+    find: Callable[[Problem], Any],
     *key_values: float,
 ) -> Any:
     """Return what `find` returns for a problem without a penalty, on its points sphered.
@@ -320,21 +322,7 @@ def _solve_once(
     Returns:
         The result.
     """
-    surrogate = train.surrogate
-    key = (quantity, train.cost, train.shape[0], len(surrogate), *key_values)
-    if not surrogate.holds_all_points:
-        # Of points on a disk the moment rows are compared. Under an affine scheme those of the
-        # scheme are the images of those of the data.
-        data_rows = points_cache.decompositions.centred_rows
-        is_comparable = train.points.map is not None and len(surrogate) == len(data_rows)
-        spans_data = is_comparable and spans_same_scores(
-            sphere_points(data_rows).basis, surrogate.moment_rows
-        )
-        return (
-            points_cache.get_or_compute(key, lambda: find(sphere_problem(train)))
-            if spans_data
-            else find(sphere_problem(train))
-        )
+    key = (quantity, train.cost, train.shape[0], len(train.targets), *key_values)
     # A scheme that drops features, or is not affine, has scores of its own.
     if not spans_same_scores(points_cache.basis, train.points):
         return find(sphere_problem(train))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.hessian import score_curvatures
-from normbench.engine.problem import Linear, Problem
+from normbench.engine.problem import Problem
 from normbench.theory import sizes, spectra
 from normbench.theory.analysis import FEW_CLASSES
 
@@ -119,7 +119,7 @@ class UniformCurvature(NamedTuple):
     multiplicity: int
 
 
-def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | None:
+def find_uniform_curvature(train: Problem, weights: Array) -> UniformCurvature | None:
     """Return the curvature that every point has, and its multiplicity among the scores' directions.
 
     For least squares 2, anywhere; at zero weights, for the softmax cost 1/4 and for multiclass

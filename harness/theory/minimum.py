@@ -11,10 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+from normbench.datasets.on_disk.points import (
+    TRANSFORMED_ROWS,
+    Points,
+    give_back,
+    iterate_blocks,
+    transform_rows,
+)
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Array, Linear
+from normbench.engine.problem import Array, Problem
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import blocks, compute_mean, mean_and_covariance
+from normbench.normalizers.decomposition import mean_and_covariance, moment_rows
 from normbench.theory import spectra
 from normbench.theory.separability import proves_separable
 
@@ -40,9 +47,8 @@ class Minimum:
         is_solved: Whether the solver met its tolerance, or the classes are known to be strictly
             separable.
         case: Whether weights attain the least cost, one of `names.CASES`.
-        scores: The scores (C, P) of the points at the solver's last weights, or those of the moment
-            rows of points on a disk; None where the solver did not meet its tolerance, or the
-            minimum is at infinity.
+        scores: The scores (C, P) of the points at the solver's last weights; None where the solver
+            did not meet its tolerance, or the minimum is at infinity.
     """
 
     value: float
@@ -83,8 +89,22 @@ class Sphered(NamedTuple):
     axes: Array
 
 
-def sphere_points(x: Array) -> Sphered:
-    """Return points x (P, N) sphered, with their variances and directions before the sphering."""
+def sphere_points(x: Points) -> Sphered:
+    """Return points x (P, N) sphered, with their variances and directions before the sphering.
+
+    The basis is in memory where x is an array in memory; otherwise it is a memory map.
+    """
+    mean, values, axes = _find_axes(x)
+    basis = transform_rows(x, lambda rows: (rows - mean) @ axes / np.sqrt(values), len(values))
+    return Sphered(basis, values, axes)
+
+
+def _find_axes(x: Points) -> tuple[Array, Array, Array]:
+    """Return the mean of points x (P, N), and the variances and directions above rounding.
+
+    Returns:
+        The mean `(N,)`, the variances `(r,)`, decreasing, and unit vectors as columns `(N, r)`.
+    """
     mean, covariance = mean_and_covariance(x)
     values, vectors = linalg.eigh(covariance, driver="evd")
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -92,11 +112,8 @@ def sphere_points(x: Array) -> Sphered:
     values, vectors = values[above_rounding], vectors[:, above_rounding]
     if len(values) < spectra.correlation_rank(covariance, len(x), mean):
         # Beside much larger variances, small ones are rounding of the covariance.
-        mean, values, vectors = spectra.principal_axes(x)
-    basis = np.empty((len(x), len(values)))
-    for block in blocks(len(x)):
-        basis[block] = (x[block] - mean) @ vectors / np.sqrt(values)
-    return Sphered(basis, values, vectors)
+        return spectra.principal_axes(moment_rows(x))
+    return mean, values, vectors
 
 
 def penalty_of_basis(l2: float | Array, variances: Array, axes: Array) -> Array:
@@ -127,24 +144,19 @@ def penalty_of_basis(l2: float | Array, variances: Array, axes: Array) -> Array:
     return np.asarray(reduced / np.outer(scale, scale))
 
 
-def sphere_problem(problem: Linear) -> Linear:
+def sphere_problem(problem: Problem) -> Problem:
     """Return the same problem on its points sphered, `(P, r)`, which has the same least cost.
 
-    Its penalty is that of `penalty_of_basis`. Points on a disk are sphered as they are read, by the
-    directions and variances of their moment rows.
+    Its penalty is that of `penalty_of_basis`.
     """
-    rows = problem.surrogate.moment_rows
-    basis, variances, axes = sphere_points(rows)
+    basis, variances, axes = sphere_points(problem.points)
     l2: float | Array = 0.0
     if np.any(problem.l2):
         l2 = penalty_of_basis(problem.l2, variances, axes)
-    if problem.surrogate.holds_all_points:
-        return problem.on(basis, l2)
-    sphering = (axes / np.sqrt(variances)).T
-    return problem.on(problem.points.mapped(sphering, rows.mean(axis=0)), l2)
+    return problem.on(basis, l2)
 
 
-def spans_same_scores(basis: Array, z: Array) -> bool:
+def spans_same_scores(basis: Array, z: Points) -> bool:
     """Return whether normalized points and the data have the same affine scores.
 
     They then share their least cost. True under every invertible affine scheme and under no other:
@@ -159,8 +171,9 @@ def spans_same_scores(basis: Array, z: Array) -> bool:
     """
     mean, covariance = mean_and_covariance(z)
     projections, squared_residuals = _products(basis, z, mean), np.zeros_like(mean)
-    for block in blocks(len(z)):
-        squared_residuals += np.square(z[block] - mean - basis[block] @ projections).sum(axis=0)
+    for block, rows in iterate_blocks(z, TRANSFORMED_ROWS):
+        squared_residuals += np.square(rows - mean - basis[block] @ projections).sum(axis=0)
+        give_back(basis[block])
     norms = np.sqrt(len(z) * np.maximum(np.diag(covariance), 0.0))
     # Relative to each centred column; the second term is for columns that are constant.
     if np.any(np.sqrt(squared_residuals) > 1e-6 * norms + 1e-12):
@@ -171,7 +184,7 @@ def spans_same_scores(basis: Array, z: Array) -> bool:
     return rank == basis.shape[1]
 
 
-def _products(basis: Array, x: Array, mean: Array) -> Array:
+def _products(basis: Array, x: Points, mean: Array) -> Array:
     """Return `basis' (x - mean) / P` `(r, N)`, in float64, block by block.
 
     Args:
@@ -180,12 +193,13 @@ def _products(basis: Array, x: Array, mean: Array) -> Array:
         mean: Their mean (N,).
     """
     products = np.zeros((basis.shape[1], len(mean)))
-    for block in blocks(len(x)):
-        products += basis[block].T @ (x[block] - mean)
+    for block, rows in iterate_blocks(x, TRANSFORMED_ROWS):
+        products += basis[block].T @ (rows - mean)
+        give_back(basis[block])
     return products / len(x)
 
 
-def minimize(problem: Linear, classes: int, max_products: float = np.inf) -> Minimum:
+def minimize(problem: Problem, classes: int, max_products: float = np.inf) -> Minimum:
     """Return the least mean cost of a problem whose points are sphered.
 
     Damped Newton, halving the step until the cost falls: Cholesky on the Hessian where it is small,
@@ -204,26 +218,30 @@ def minimize(problem: Linear, classes: int, max_products: float = np.inf) -> Min
     solution, weights = _newton(problem, classes, max_products)
     if not solution.is_solved or solution.at_infinity:
         return solution
-    return replace(solution, scores=problem.scores(weights, problem.surrogate.moment_rows))
+    scores = [problem.scores(weights, rows) for _, rows in iterate_blocks(problem.points)]
+    return replace(solution, scores=np.concatenate(scores, axis=1))
 
 
-def weights_of(scores: Array, z: Array) -> Array:
+def weights_of(scores: Array, z: Points) -> Array:
     """Return the weights under which points have given scores, the shortest of several.
 
     Args:
-        scores: The scores (C, n) of the rows, affine in z.
-        z: Points, or rows with their moments, (n, M).
+        scores: The scores (C, P) of the points, affine in z.
+        z: The points (P, M).
 
     Returns:
         `(C, M + 1)`, bias first.
     """
-    basis, variances, axes = sphere_points(z)
+    mean, variances, axes = _find_axes(z)
     # The regression of the scores on the sphered points, in the coordinates of z.
-    slopes = (scores @ basis / (len(z) * np.sqrt(variances))) @ axes.T
-    return np.column_stack([scores.mean(axis=1) - slopes @ compute_mean(z), slopes])
+    products = np.zeros((len(scores), len(variances)))
+    for block, rows in iterate_blocks(z, TRANSFORMED_ROWS):
+        products += scores[:, block] @ ((rows - mean) @ axes)
+    slopes = (products / (len(z) * variances)) @ axes.T
+    return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
 
-def _newton(problem: Linear, classes: int, max_products: float) -> tuple[Minimum, Array]:
+def _newton(problem: Problem, classes: int, max_products: float) -> tuple[Minimum, Array]:
     """Return the minimum that damped Newton reaches from zero weights, and its last weights.
 
     Args:
@@ -261,14 +279,14 @@ def _newton(problem: Linear, classes: int, max_products: float) -> tuple[Minimum
     return _stalled_minimum(cost, norm / first_norm, float(relative_step)), weights
 
 
-def _evaluate(problem: Linear, weights: Array) -> tuple[float, Array]:
+def _evaluate(problem: Problem, weights: Array) -> tuple[float, Array]:
     """Return the cost and the gradient (C, r + 1) at the weights (C, r + 1) of one model."""
     evaluation = problem.evaluate(weights[None])
     assert evaluation.gradient is not None
     return float(evaluation.costs[0]), evaluation.gradient[0]
 
 
-def _flat_start(problem: Linear, weights: Array, cost: float) -> Minimum:
+def _flat_start(problem: Problem, weights: Array, cost: float) -> Minimum:
     """Return the minimum of a convex cost whose gradient is 0 at zero weights.
 
     Zero weights are then the minimum. Where the cost has no second derivative there either, the
@@ -371,7 +389,7 @@ def _conjugate_gradients(
     return solution, product_count
 
 
-def _backtrack(problem: Linear, weights: Array, step: Array, cost: float, slope: float) -> float:
+def _backtrack(problem: Problem, weights: Array, step: Array, cost: float, slope: float) -> float:
     """Return the first of the lengths 1, 1/2, 1/4, .. that lowers the cost enough, or 0 for none.
 
     Enough is Armijo's condition with 1e-4, up to rounding of the cost.

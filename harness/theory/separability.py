@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import iterate_blocks
-from normbench.engine.problem import Array, Linear
+from normbench.engine.problem import Array, Problem
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 
 MAX_MARGINS = 20_000  # margins: beyond, the program takes minutes and more
@@ -34,7 +34,7 @@ MAX_WEIGHT = 1e6
 PROGRAM_TOLERANCE = 1e-3
 
 
-def decide_by_rule(problem: Linear) -> str:
+def decide_by_rule(problem: Problem) -> str:
     """Return the case where the cost or its penalty decides it for any points; else UNDECIDED.
 
     A quadratic or piecewise linear cost has a minimum. A penalty on all slopes makes the cost grow
@@ -64,7 +64,7 @@ def _penalizes_all(l2: float | Array) -> bool:
     return bool(values[0] > len(values) * np.finfo(np.float64).eps * values[-1])
 
 
-def proves_separable(problem: Linear, weights: Array) -> bool:
+def proves_separable(problem: Problem, weights: Array) -> bool:
     """Return whether weights prove that the points are strictly separable.
 
     They do where every margin of every point is above the rounding error of 0. False for a cost
@@ -82,7 +82,7 @@ def proves_separable(problem: Linear, weights: Array) -> bool:
     )
 
 
-def _has_positive_margins(problem: Linear, weights: Array, x: Array, targets: Array) -> bool:
+def _has_positive_margins(problem: Problem, weights: Array, x: Array, targets: Array) -> bool:
     """Return whether the margins of a block of points are above the rounding error of 0.
 
     Args:
@@ -103,7 +103,7 @@ def _has_positive_margins(problem: Linear, weights: Array, x: Array, targets: Ar
     return bool(np.all(own_scores - scores.max(axis=0) > rounding))
 
 
-def decide_by_program(problem: Linear) -> str:
+def decide_by_program(problem: Problem) -> str:
     """Return the case of a `separable` cost without a penalty, by the linear program.
 
     Args:
@@ -139,7 +139,7 @@ def decide_by_program(problem: Linear) -> str:
     return STRICTLY if np.all(rows @ weights > rounding) else UNDECIDED
 
 
-def _margins(problem: Linear) -> Any:
+def _margins(problem: Problem) -> Any:
     """Return the matrix that gives all margins as a product with the flat weights.
 
     A number added to all scores changes no margin, so the weights of class 0 are left at 0.

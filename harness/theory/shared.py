@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points
 from normbench.normalizers.decomposition import (
     Decompositions,
-    Surrogate,
     mean_and_covariance,
+    moment_rows,
     rounding_share,
 )
 from normbench.theory import spectra
@@ -50,11 +50,11 @@ class PointsCache:
     """Results about one data set's points, each computed once.
 
     Attributes:
-        x: The points (P, N) before any scheme, in memory or read by blocks.
+        x: The points (P, N) before any scheme.
         decompositions: The eigendecompositions that schemes fitted on these points share.
     """
 
-    def __init__(self, x: Rows) -> None:
+    def __init__(self, x: Points) -> None:
         self.x = x
         self.decompositions = Decompositions(x)
         self._cache: dict[Hashable, Any] = {}
@@ -62,14 +62,7 @@ class PointsCache:
     @cached_property
     def facts(self) -> PointStatistics:
         """The statistics of the points."""
-        return _compute_facts(self.surrogate)
-
-    @property
-    def surrogate(self) -> Surrogate:
-        """The points, or few rows with their mean and covariance where they are read by blocks."""
-        if isinstance(self.x, np.ndarray):
-            return Surrogate(self.x, holds_all_points=True)
-        return self.decompositions.surrogate
+        return _compute_facts(moment_rows(self.x))
 
     @cached_property
     def basis(self) -> Array:
@@ -97,7 +90,7 @@ class PointsCaches:
     def __init__(self) -> None:
         self._by_fingerprint: dict[str, PointsCache] = {}
 
-    def get(self, fingerprint: str, x: Rows) -> PointsCache:
+    def get(self, fingerprint: str, x: Points) -> PointsCache:
         """Return the cache of a data set's points, which the jobs of a sweep share.
 
         Args:
@@ -118,9 +111,8 @@ class PointsCaches:
         return points_cache
 
 
-def _compute_facts(points: Surrogate) -> PointStatistics:
-    """Return the statistics of points, which follow from their mean and covariance alone."""
-    x = points.moment_rows
+def _compute_facts(x: Array) -> PointStatistics:
+    """Return the statistics of points, from rows x (n, N) with their mean and covariance."""
     gram = spectra.gram(x)
     mean, covariance = mean_and_covariance(x)
     variances = np.linalg.eigvalsh(covariance)[::-1]

@@ -9,7 +9,7 @@ curvatures, by Lanczos's method.
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points
 from normbench.engine.problem import Problem
 
 MAX_ROWS = 2000  # of a matrix: its decomposition takes seconds
@@ -28,12 +28,12 @@ def allows(theory: str, rows: float, numbers: float = 0) -> bool:
     return theory == "full" or bool(rows <= MAX_ROWS and numbers <= MAX_NUMBERS)
 
 
-def density(x: Rows) -> float:
+def density(x: Points) -> float:
     """Return the share of the points' entries that a product reads: below 1 for sparse points."""
     return 1.0 if isinstance(x, np.ndarray) else float(x.density)
 
 
-def allows_moments(theory: str, x: Rows) -> bool:
+def allows_moments(theory: str, x: Points) -> bool:
     """Return whether a job gets what follows from the mean and covariance of points (P, N).
 
     The covariance of sparse points is not sparse, so that fewer of their features are allowed.
@@ -41,7 +41,7 @@ def allows_moments(theory: str, x: Rows) -> bool:
     return allows(theory, x.shape[1] / density(x))
 
 
-def allows_spectrum(theory: str, x: Rows) -> bool:
+def allows_spectrum(theory: str, x: Points) -> bool:
     """Return whether a job gets all eigenvalues of the Gram matrix of points (P, N)."""
     has_few_points = isinstance(x, np.ndarray) and len(x) <= MAX_ROWS
     return has_few_points or allows_moments(theory, x)
@@ -62,7 +62,7 @@ def allows_matrix(theory: str, train: Problem) -> bool:
     return has_few_weights and allows_second_derivatives(theory, train)
 
 
-def allows_least_cost(theory: str, train: Problem, x: Rows) -> bool:
+def allows_least_cost(theory: str, train: Problem, x: Points) -> bool:
     """Return whether a linear problem is solved for its least cost, on its points and the data's x.
 
     Where the Hessian is too large for a matrix, conjugate gradients take hundreds of products with
@@ -78,7 +78,7 @@ def allows_least_cost(theory: str, train: Problem, x: Rows) -> bool:
     )
 
 
-def left_out(theory: str, train: Problem, x: Rows, has_least_cost: bool) -> list[str]:
+def left_out(theory: str, train: Problem, x: Points, has_least_cost: bool) -> list[str]:
     """Return the names of what a job lacks for its size; none of a network.
 
     Args:

@@ -71,9 +71,7 @@ def points() -> tuple[Any, Any]:
 
 def descend(x: Any, y: Any) -> float:
     """Return the last training cost of a descent on points standardized in the weights."""
-    found = normbench.compare(
-        x, y, "softmax", "standard", step_sizes=[1.0], iterations=ITERATIONS, fold=True
-    )
+    found = normbench.compare(x, y, "softmax", "standard", step_sizes=[1.0], iterations=ITERATIONS)
     return float(found.frame.cost.iloc[-1])
 
 

@@ -1,15 +1,9 @@
 """What a job tells of itself while it is at work."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from normbench.command.sweep.file_reading import FileReading
-from normbench.command.sweep.progress import Pace, describe_reading, format_duration
-from normbench.datasets.on_disk import files_on_disk
-from normbench.datasets.on_disk.npy import NpyPoints
-from normbench.datasets.on_disk.row_selection import SelectedRows
+from normbench.command.sweep.progress import Pace, format_duration
 from tests import forks
 from tests.command.test_grid import LIGHT
 
@@ -82,37 +76,3 @@ def test_long_times_are_told_in_minutes_and_hours():
     said = {0: "0 s", 119.4: "119 s", 120: "2 min", 7199: "120 min", 7200: "2 h 0 min"}
     said |= {2 * 3600 + 59 * 60 + 40: "3 h 0 min", 100000: "27 h 47 min"}
     assert {seconds: format_duration(seconds) for seconds in said} == said
-
-
-@pytest.fixture
-def points(tmp_path, monkeypatch):
-    """Points of a file, the only one; the clock is at 10 s."""
-    np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr(files_on_disk, "open_points", set())
-    monkeypatch.setattr("time.monotonic", lambda: 10.0)
-    return NpyPoints("dataset.path=X.npy", tmp_path / "X.npy")
-
-
-def test_how_much_of_a_file_is_read_is_told(points, monkeypatch):
-    reading = FileReading("job 1")
-    assert reading.lines() == []
-    points.count_bytes(points.opened.stamp[0] // 4)
-    monkeypatch.setattr("time.monotonic", lambda: 20.0)
-    assert reading.lines() == ["X.npy, 6.03e-06 GB of 2.41e-05 GB read, 30 s left"]
-    points.count_bytes(points.opened.stamp[0])
-    assert reading.lines()[0].endswith("GB read for the 2. time, 6 s left")
-
-
-def test_both_parts_of_one_file_are_counted_once(points, monkeypatch):
-    parts = [SelectedRows(points, np.arange(500) % 2 == part) for part in (0, 1)]
-    parts[0][:]
-    read = describe_reading(SimpleNamespace(x=parts[0], x_test=parts[1]))
-    monkeypatch.setattr("time.monotonic", lambda: 12.0)
-    before = points.bytes_read
-    for part in parts:
-        part[:]
-    size = points.bytes_read - before
-    assert size >= X.nbytes
-    # What was read before the job does not count.
-    assert read() == f"{size / 1e9:.3g} GB read at {size / 2e9:.3g} GB/s"
-    assert describe_reading(SimpleNamespace(x=X, x_test=X)) is None

@@ -120,7 +120,7 @@ def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypa
             import_target("cost", options("cost", path.stem)["_target_"]),
             build("normalizer", options("normalizer", "standard")),
             build("optimizer", options("optimizer", "gradient_descent")),
-            Settings(step_sizes=(1e-3,), iterations=2, start="normal", fold=name == "svmlight"),
+            Settings(step_sizes=(1e-3,), iterations=2, start="normal"),
         )
         if data.task not in traits(job.cost).tasks:
             with pytest.raises(UserError, match=f"does not fit the targets of {data.name}"):

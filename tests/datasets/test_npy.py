@@ -1,4 +1,4 @@
-"""Points in an npy file: the data set of the same arrays, whatever becomes of the file."""
+"""Points in an npy file: the data set of the same arrays, in memory or as a memory map."""
 
 import os
 import subprocess
@@ -7,11 +7,20 @@ import sys
 import numpy as np
 import pytest
 
-from normbench.datasets import UserError, encode_labels, make_dataset
+from normbench.datasets import (
+    Sampling,
+    UserError,
+    draw_subset,
+    encode_labels,
+    label_dataset,
+    make_dataset,
+    split,
+)
+from normbench.datasets.on_disk import npy as npy_module
 from normbench.datasets.on_disk import points
-from normbench.datasets.on_disk.npy import NpyPoints, choose_dtype, npy
-from normbench.datasets.on_disk.points import Points
-from tests.datasets.reading import wrong_spans
+from normbench.datasets.on_disk.npy import choose_dtype, npy
+from normbench.datasets.on_disk.points import check_unchanged, is_in_memory
+from tests.door import mapped
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 6))
@@ -22,7 +31,6 @@ KINDS = ("?", "i1", "u1", "i2", ">u2", "i4", "u4", "i8", "u8", "f2", "f4", ">f4"
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(points, "BLOCK_BYTES", 40 * X[0].nbytes)
-    monkeypatch.setattr("normbench.datasets.on_disk.npy.CACHE_BYTES", 1000)
 
 
 @pytest.fixture
@@ -32,26 +40,14 @@ def file(tmp_path):
     return tmp_path / "X.npy"
 
 
-def opened(file):
-    return NpyPoints(f"dataset.path={file}", file)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_number_is_read_as_it_is(tmp_path, kind):
     x = (100 * X).astype(kind) if kind != "u1" else np.arange(3000).reshape(500, 6).astype(kind)
     np.save(tmp_path / "X.npy", x)
-    read = opened(tmp_path / "X.npy")
-    assert read.shape == (500, 6)
+    read = npy(str(tmp_path / "X.npy"), in_blocks=True).x
+    assert not is_in_memory(read)
     assert read.dtype == choose_dtype(x.dtype)
-    for rows in (slice(0, 500), slice(3, 4), slice(100, 477), slice(7, 7), slice(-5, None)):
-        assert np.array_equal(read[rows], x[rows].astype(read.dtype))
-    out = np.full((500, 6), -7.0)
-    given = read.read(10, 60, out)
-    assert given.base is out
-    assert np.array_equal(out[:50], x[10:60].astype(np.float64))
-    assert (out[50:] == -7).all()
-    numbers = np.array([499, 0, 77, 77])
-    assert np.array_equal(read[numbers], x[numbers].astype(read.dtype))
+    assert np.array_equal(read, x.astype(read.dtype))
 
 
 def test_float32_is_read_where_it_holds_every_number():
@@ -68,8 +64,8 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
     settings = [str(file), str(file.with_name("y.npy"))]
     test = [str(file.with_name("T.npy")), str(file.with_name("t.npy"))]
     blocks, array = (npy(*settings, *test, in_blocks=given) for given in (True, None))
-    assert isinstance(blocks.x, Points)
-    assert isinstance(array.x, np.ndarray)
+    assert not is_in_memory(blocks.x)
+    assert is_in_memory(array.x)
     y, names = encode_labels("made", LABELS)
     more = {"x_test": x[:77], "y_test": y[:77], "class_names": names, "source": ""}
     made = make_dataset("X", x, y, precision=str(choose_dtype(x.dtype)), **more)
@@ -78,89 +74,94 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
         assert data.name == "X"
         assert data.class_names == ("-1", "0", "1")
         assert data.y.tolist() == y.tolist()
-        assert isinstance(data.x_test, np.ndarray)
-    assert np.array_equal(blocks.x[:], array.x)
+        assert is_in_memory(data.x_test)
+    assert np.array_equal(blocks.x, array.x)
 
 
 def test_points_are_read_in_blocks_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     for free, held in ((4 * X.nbytes, True), (4 * X.nbytes - 4, False)):
-        monkeypatch.setattr(
-            "normbench.datasets.on_disk.files_on_disk.available_bytes", lambda free=free: free
-        )
-        assert isinstance(npy(str(file)).x, np.ndarray) == held
+        monkeypatch.setattr(npy_module, "available_bytes", lambda free=free: free)
+        assert is_in_memory(npy(str(file)).x) == held
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match=r"^dataset\.in_blocks=false: takes 2.4e-05 GB of memory"):
         npy(str(file), in_blocks=False)
 
 
-def test_many_threads_read_at_once(file):
-    np.save(file, X.astype(np.float32))
-    assert wrong_spans(opened(file), X.astype(np.float32), looks=200) == []
-
-
-def test_short_reads_are_gone_on_with(file, monkeypatch):
-    whole = os.preadv
-    monkeypatch.setattr(
-        os, "preadv", lambda number, rest, place: whole(number, [rest[0][:100]], place)
-    )
-    assert np.array_equal(opened(file)[3:400], X[3:400])
-
-
-def written(file, x):
-    with file.open("r+b") as stream:
-        stream.seek(128)
-        stream.write(x.tobytes())
-
-
-def test_a_file_that_is_written_again_with_the_same_points_is_the_same(file):
-    data = npy(str(file), in_blocks=True)
-    data.x.check()
-    os.utime(file, ns=(1, 1))
-    data.x.check()
-    file.with_name("other.npy").write_bytes(file.read_bytes())
-    os.replace(file.with_name("other.npy"), file)
-    before = data.x.opened.stamp
-    data.x.check()
-    assert data.x.opened.stamp != before
-    assert np.array_equal(data.x[:], X)
-
-
-def other(x):
-    changed = x.copy()
-    changed[300, 2] += 1e-9
-    return changed
-
-
 CHANGES = {
-    "first in rows 280 to 319": lambda file: written(file, other(X)),
-    "first in rows 280 to 319, ": lambda file: np.save(file, other(X)),
-    "it cannot be read: No such file": lambda file: file.unlink(),
-    "announces 500 x 6 entries": lambda file: os.truncate(file, 9000),
-    "from (500, 6) float64 to (499, 6) float64": lambda file: np.save(file, X[:499]),
-    "from (500, 6) float64 to (500, 6) float32": lambda file: np.save(file, X.astype("f4")),
-    "cannot be read as a NumPy array": lambda file: file.write_bytes(b"nothing"),
+    "other content": lambda file: np.save(file, X + 1),
+    "a newer time": lambda file: os.utime(file, ns=(1, 1)),
+    "gone": lambda file: file.unlink(),
+    "cut short": lambda file: os.truncate(file, 9000),
 }
 
 
-@pytest.mark.parametrize("told", CHANGES)
-def test_a_file_that_changes_is_told_with_its_rows(file, told):
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_is_told(file, change):
     data = npy(str(file), in_blocks=True)
-    CHANGES[told](file)
-    os.utime(file, ns=(1, 1)) if file.exists() else None
-    with pytest.raises(UserError) as error:
-        data.x.check()
-    assert str(error.value).startswith(f"dataset.path={file}: was changed while the sweep ran (")
-    assert told in str(error.value)
-    assert str(error.value).endswith("; run it again")
+    check_unchanged(data.x)
+    CHANGES[change](file)
+    with pytest.raises(UserError, match=rf"^dataset.path={file}: was changed .*; run it again$"):
+        check_unchanged(data.x)
+
+
+@pytest.mark.parametrize("targets", [LABELS, X[:, 0], np.array(["no", "yes"])[LABELS % 2]])
+@pytest.mark.parametrize(
+    "settings",
+    [{"points": 300}, {"test_fraction": 0.25}, {"points": 400, "test_fraction": 0.4}],
+)
+@pytest.mark.parametrize("room", [True, False])
+def test_the_same_seed_takes_the_same_rows_as_in_memory(file, monkeypatch, targets, settings, room):
+    np.save(file.with_name("y.npy"), targets)
+    blocks = npy(str(file), str(file.with_name("y.npy")), in_blocks=True)
+    whole = label_dataset("X", X, targets, source=str(file))
+    if not room:
+        monkeypatch.setattr(points, "available_bytes", lambda: 0)
+    blocks, whole = (Sampling(**settings, split_seed=3).apply(data) for data in (blocks, whole))
+    assert not is_in_memory(blocks.x)
+    assert is_in_memory(blocks.x_test) == (room or "test_fraction" not in settings)
+    for name in ("x", "x_test", "y", "y_test"):
+        assert np.array_equal(getattr(blocks, name), getattr(whole, name))
+    assert blocks.fingerprint == whole.fingerprint
+
+
+def test_few_points_of_a_large_file_are_held(file, monkeypatch):
+    for module in (npy_module, points):
+        monkeypatch.setattr(module, "available_bytes", lambda: X.nbytes)
+    large = npy(str(file), str(file.with_name("y.npy")))
+    assert not is_in_memory(large.x)
+    assert is_in_memory(draw_subset(large, len(X) // 4, 0).x)
+    assert not is_in_memory(draw_subset(large, len(X) // 4 + 1, 0).x)
+    for fraction, is_held in ((1 / 18, True), (1 / 14, False)):
+        assert is_in_memory(split(large, fraction, 0).x_test) == is_held
+
+
+@pytest.mark.parametrize("part", ["", "test "])
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e151])
+def test_what_is_no_finite_number_is_told_as_of_an_array(value, part):
+    bad = X.copy()
+    bad[[300, 301], [1, 2]] = value
+    told = []
+    for kind in (np.asarray, mapped):
+        given = {"x": kind(bad)} if not part else {"x": X, "x_test": kind(bad)}
+        with pytest.raises(UserError, match=f"feature 'x1' of {part}point 300 .*2 in all") as error:
+            make_dataset("made", source="made", **given)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"folds": 5}, "dataset.folds=5"),
+        ({"augment": "round"}, "dataset.augment=round"),
+        ({"fit_on": "all"}, "dataset.fit_on=all"),
+    ],
+)
+def test_what_takes_points_in_memory_is_refused(settings, told):
+    data = make_dataset("made", mapped(X), source="made", x_test=X[:5])
+    with pytest.raises(UserError, match=f"^{told}: takes points that are held in memory") as error:
+        Sampling(**settings).apply(data)
     assert "\n" not in str(error.value)
-
-
-def test_a_file_that_is_cut_off_while_it_is_read_is_told_and_ends_no_process(file):
-    read = opened(file)
-    os.truncate(file, 128 + 100 * X[0].nbytes + 5)
-    assert np.array_equal(read[:100], X[:100])
-    with pytest.raises(UserError, match=r"was changed .* ends before row 149, counted from 0"):
-        read[90:150]
 
 
 def cut(file, size):
@@ -170,17 +171,16 @@ def cut(file, size):
 
 WRONG = {
     "flat.npy": (X[0], r"shape \(6,\); points are \(P, N\)"),
-    "none.npy": (X[:0], r"shape \(0, 6\)"),
+    "none.npy": (X[:0], r"shape \(0, 6\)|cannot be read"),
     "columns.npy": (np.asfortranarray(X), "column by column .*ascontiguousarray"),
     "complex.npy": (X.astype(complex), "type complex128; every feature must be a number"),
     "words.npy": (X.astype(str), "type <U32"),
     "dates.npy": (X.astype("M8[s]"), "type datetime64"),
-    "objects.npy": (X.astype(object), "type object"),
+    "objects.npy": (X.astype(object), "cannot be read as a NumPy array .*objects"),
     "records.npy": (np.zeros(3, dtype=[("a", float)]), "type .*; every feature"),
     "archive.npz": (None, "cannot be read as a NumPy array .*dataset=npz"),
     "head.npy": (40, "cannot be read as a NumPy array"),
-    "cut.npy": (1000, "announces 500 x 6 entries of 8 bytes and holds 872 bytes"),
-    "long.npy": (24136, "announces 500 x 6 entries of 8 bytes and holds 24008 bytes"),
+    "cut.npy": (1000, "cannot be read as a NumPy array"),
     "nothing.npy": (None, "no such file"),
 }
 

@@ -1,4 +1,4 @@
-"""Points in a Parquet file read by row groups: the data set that is held in memory."""
+"""Points of a Parquet file written to a memory map: the data set that is held in memory."""
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,7 @@ import pytest
 from normbench.datasets import Sampling, UserError
 from normbench.datasets.files import parquet
 from normbench.datasets.on_disk import points, row_groups
-from normbench.datasets.on_disk.points import Points
-from normbench.datasets.on_disk.row_groups import RowGroups
-from tests.datasets.reading import wrong_spans
+from normbench.datasets.on_disk.points import is_in_memory
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 4))
@@ -51,8 +49,8 @@ def written(folder, table, size=77):
 )
 def test_the_data_set_is_that_of_the_table_in_memory(file, settings):
     blocks, whole = (parquet(str(file), **settings, in_blocks=given) for given in (True, None))
-    assert isinstance(blocks.x, Points)
-    assert np.array_equal(blocks.x[:], whole.x)
+    assert not is_in_memory(blocks.x)
+    assert np.array_equal(blocks.x, whole.x)
     assert np.array_equal(blocks.y, whole.y)
     for name in ("name", "task", "feature_names", "class_names", "fingerprint"):
         assert getattr(blocks, name) == getattr(whole, name)
@@ -66,30 +64,12 @@ def test_an_index_of_pandas_is_no_feature(tmp_path):
     assert data.feature_names == ("a", "d")
 
 
-def test_any_rows_are_read_by_many_threads_and_a_pass_decodes_each_group_once(file, monkeypatch):
-    read = RowGroups("x", file, ("d", "a"))
-    chosen, groups = X[:, [3, 0]], []
-    whole = RowGroups._decode_group
-    monkeypatch.setattr(
-        RowGroups, "_decode_group", lambda *parts: groups.append(parts[2]) or whole(*parts)
-    )
-    for first in range(0, 500, 30):
-        assert np.array_equal(read[first : first + 30], chosen[first : first + 30])
-    assert groups == list(range(7))
-    out = np.full((90, 2), 7.0)
-    assert read.read(70, 160, out).base is out
-    assert np.array_equal(out, chosen[70:160])
-    assert read[5:5].shape == (0, 2)
-
-    assert wrong_spans(read, chosen, threads=6, looks=20) == []
-
-
 def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     size = 8 * TABLE.size
     for free, held in ((4 * size, True), (4 * size - 4, False)):
         monkeypatch.setattr(row_groups, "available_bytes", lambda free=free: free)
         data = parquet(str(file), "label")
-        assert isinstance(data.x, np.ndarray) == held
+        assert is_in_memory(data.x) == held
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(
         UserError, match=r"takes 3.6e-05 GB of memory.* leave dataset\.in_blocks out"
@@ -98,41 +78,20 @@ def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(fil
 
 
 def test_a_row_group_beyond_the_memory_says_the_size_that_fits(file, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
     for module in ("normbench.datasets.values", "normbench.datasets.on_disk.row_groups"):
-        monkeypatch.setattr(f"{module}.available_bytes", lambda: 4 * 2 * 70 * 8 * 8)
+        monkeypatch.setattr(f"{module}.available_bytes", lambda: 4 * 70 * 8 * 8)
     told = r"my\.parquet: a row group of 77 rows: takes .*row_group_size=70 or less$"
     with pytest.raises(UserError, match=told):
-        parquet(str(file), "label", in_blocks=True)
+        parquet(str(file), None, ["label"], in_blocks=True)
     written(file.parent, TABLE, 70)
-    assert isinstance(parquet(str(file), "label", in_blocks=True).x, Points)
+    assert not is_in_memory(parquet(str(file), None, ["label"], in_blocks=True).x)
 
 
-def test_a_file_that_changes_is_told_with_its_rows(file):
-    data = parquet(str(file), "label", in_blocks=True)
-    data.x.check()
-    written(file.parent, TABLE, 100)
-    data.x.check()  # the same points in other groups
-    assert np.array_equal(data.x[:], parquet(str(file), "label").x)
-    written(file.parent, TABLE.assign(d=TABLE.d + (TABLE.index == 300)))
-    with pytest.raises(UserError, match=r"was changed while .*first in rows 280 to 314"):
-        data.x.check()
-    written(file.parent, TABLE.drop(columns="d"))
-    with pytest.raises(
-        UserError, match=r"was changed while .*'d' is there 0 times.*; run it again$"
-    ):
-        data.x.check()
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(UserError, match=r"was changed while .*cannot be read as Parquet"):
-        data.x.check()
-
-
-def test_a_file_that_is_damaged_while_it_is_read_is_told(file):
-    data = parquet(str(file), "label", in_blocks=True)
+def test_a_file_that_is_damaged_is_told(file):
     with file.open("r+b") as stream:
-        stream.write(bytes(file.stat().st_size))
-    with pytest.raises(UserError, match=r"row group 3 .rows 231 to 307. cannot be read as Parquet"):
-        data.x[240:250]
+        stream.write(bytes(file.stat().st_size - 2000))
+    with pytest.raises(UserError, match=r"my\.parquet: cannot be read as Parquet .*check the file"):
+        parquet(str(file), "label", in_blocks=True)
 
 
 GAPS = TABLE.assign(d=TABLE.whole.astype("Int64").where(TABLE.whole != 100))

@@ -1,7 +1,6 @@
 """Minibatches: against a loop of ten lines, scikit-learn and PyTorch; orders, blocks, resuming."""
 
 from dataclasses import replace
-from itertools import pairwise
 from unittest import mock
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
-from normbench.engine.batches import batches_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.recording.reuse.identity import identity
@@ -208,19 +206,13 @@ def test_mistakes_are_told_in_a_line(settings, said):
 
 
 @pytest.mark.parametrize("order", ["shuffled", "once", "cyclic", "replacement"])
-@pytest.mark.parametrize("block", [0, 2])
-def test_a_pass_sees_every_point_as_its_order_says(order, block):
-    batches = Batches(P, 3, order, seed=7, block=block)
+def test_a_pass_sees_every_point_as_its_order_says(order):
+    batches = Batches(P, 3, order, seed=7)
     passes = []
     for n in range(3):
         updates = range(n * batches.updates_per_pass, (n + 1) * batches.updates_per_pass)
         rows = [batches.points_of(update) for update in updates]
         assert sorted(map(len, rows)) == [2, *[3] * 7]
-        if block:  # of 6 points, each read once
-            blocks = [set(of // 6) for of in rows]
-            assert all(len(numbers) == 1 for numbers in blocks)
-            visits = [blocks[0], *(b for a, b in pairwise(blocks) if a != b)]
-            assert sorted(map(min, visits)) == [0, 1, 2, 3]
         passes.append(np.concatenate(rows))
     repeats = order == "replacement"
     for rows in passes:
@@ -228,24 +220,6 @@ def test_a_pass_sees_every_point_as_its_order_says(order, block):
         assert (len(set(rows)) < P) == repeats
     assert np.array_equal(passes[0], passes[1]) == (order in ("once", "cyclic"))
     assert np.array_equal(passes[0], np.arange(P)) == (order == "cyclic")
-
-
-def test_batches_of_points_on_a_disk_are_of_blocks_that_are_read_at_once(tmp_path, monkeypatch):
-    """So they are another descent where a seed draws them."""
-    monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 7 * 8 * N)
-    data, chosen = job(*points()).dataset, Settings(STEP_SIZES, batch=3)
-    np.save(tmp_path / "x.npy", data.x)
-    mapped = replace(data, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
-    assert [batches_of(chosen, each.x).block for each in (data, mapped)] == [0, 2]
-    params = {"batch": 5, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
-    components = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
-    for settings, is_equal in (
-        (params, False),
-        ({**params, "batch_order": "cyclic"}, True),
-        ({**params, "batch": None}, True),
-    ):
-        identities = [identity(settings, each, components) for each in (data, mapped)]
-        assert (identities[0] == identities[1]) == is_equal, settings
 
 
 def test_a_pass_may_be_recorded_several_times():

@@ -12,6 +12,7 @@ from normbench.costs import least_squares, multiclass_softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from tests import door
 
 AFFINE = ["identity", "centre", "standard", "minmax", "pca", "pca_sphere", "zca_sphere", "cholesky"]
 PLAIN = optimizers.gradient_descent()
@@ -85,11 +86,11 @@ def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
     assert made.fit_seconds == 7
 
 
-def test_folded_points_are_refused_with_their_setting(data):
-    settings = Settings((0.01,), 2, fold=True)
+def test_a_memory_map_is_refused(data):
     scheme = build("normalizer", options("normalizer", "standard"))
-    with pytest.raises(UserError, match=r"optimizer.scheme=PCASphere: .* set fold=false"):
-        run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))
+    mapped = replace(data, x=door.mapped(data.x))
+    with pytest.raises(UserError, match=r"optimizer.scheme=PCASphere: .* points in memory"):
+        run(Job(mapped, multiclass_softmax, scheme, preconditioned(), Settings((0.01,), 2)))
 
 
 def test_points_in_single_precision_keep_it(data):

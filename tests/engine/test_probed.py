@@ -73,59 +73,6 @@ def test_a_scheme_that_bends_one_feature_is_not_affine(bent):
     assert probed("quantile")[0] is None
 
 
-def map_of(kind):
-    """Return a map of three features to three or two, and its matrix in full."""
-    rng = np.random.default_rng(11)
-    matrix = {"each": rng.uniform(0.5, 2, 3), "all": rng.standard_normal((2, 3))}[kind]
-    made = AffineMap(
-        matrix, rng.standard_normal(3), rng.standard_normal(3 if kind == "each" else 2)
-    )
-    return made, np.diag(matrix) if kind == "each" else matrix
-
-
-@pytest.mark.parametrize("kind", ["each", "all"])
-def test_scores_and_derivatives_are_the_same_on_both_sides_of_a_map(kind):
-    """Weights are folded inwards; what is differentiated by them comes back outwards."""
-    scheme_map, full = map_of(kind)
-    rng, outer = np.random.default_rng(12), len(full)
-    x = rng.standard_normal((5, 3))
-    z = (x - scheme_map.centre) @ full.T + scheme_map.image
-    assert scheme_map.features == outer
-    np.testing.assert_allclose(scheme_map.apply(x), x @ full.T, rtol=1e-14)
-    rows = rng.standard_normal((2, 4, outer))
-    np.testing.assert_allclose(scheme_map.apply_transpose(rows), rows @ full, rtol=1e-13)
-    weights = rng.standard_normal((2, 4, outer + 1))
-    folded = scheme_map.fold(weights)
-    inside = np.insert(x - scheme_map.centre, 0, 1, axis=1)
-    outside = np.insert(z, 0, 1, axis=1)
-    np.testing.assert_allclose(folded @ inside.T, weights @ outside.T, rtol=1e-12, atol=1e-13)
-    slopes = rng.standard_normal((2, 4, 5))
-    np.testing.assert_allclose(
-        scheme_map.unfold(slopes @ inside), slopes @ outside, rtol=1e-12, atol=1e-13
-    )
-    assert scheme_map.fold(weights.astype(np.float32)).dtype == np.float32
-    assert scheme_map.unfold((slopes @ inside).astype(np.float32)).dtype == np.float32
-
-
-@pytest.mark.parametrize("classes", [1, 2])
-@pytest.mark.parametrize("kind", ["each", "all"])
-def test_second_derivatives_are_spread_to_the_weights_outside(kind, classes):
-    scheme_map, full = map_of(kind)
-    rng = np.random.default_rng(13)
-    x = rng.standard_normal((6, 3))
-    z = (x - scheme_map.centre) @ full.T + scheme_map.image
-    inside = np.insert(x - scheme_map.centre, 0, 1, axis=1)
-    outside = np.insert(z, 0, 1, axis=1)
-    half = rng.standard_normal((6, classes, classes))
-    blocks = half + half.transpose(0, 2, 1)
-
-    def hessian(points):
-        return sum(np.kron(block, np.outer(row, row)) for block, row in zip(blocks, points))
-
-    found = scheme_map.spread(hessian(inside), classes)
-    np.testing.assert_allclose(found, hessian(outside), rtol=1e-11, atol=1e-12)
-
-
 def test_points_that_a_map_is_tried_on_are_spread_over_all():
     assert sample_rows(5).tolist() == [0, 1, 2, 3, 4]
     assert sample_rows(256).tolist() == [*range(256)]

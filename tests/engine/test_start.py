@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench import costs, names
+from normbench import costs
 from normbench.choices import CONF, build, options
 from normbench.datasets import UserError
 from normbench.datasets.bundled import breast_cancer, iris
@@ -190,16 +190,6 @@ def test_a_start_is_tried_with_the_weights_that_the_job_runs_with(monkeypatch):
     tried, ran = drawn
     assert tried.shape[1] == 3
     np.testing.assert_array_equal(tried, ran)
-
-
-@pytest.mark.parametrize(("fold", "fit_on"), [(True, "all"), (True, "train"), (False, "all")])
-def test_a_fold_that_the_statistics_of_all_points_rule_out_is_noted(fold, fit_on):
-    made, data = job("standard", "zeros", fold=fold), breast_cancer()
-    data = replace(data, x_test=data.x[:9], y_test=data.y[:9], fit_on=fit_on)
-    note = run(replace(made, dataset=data)).findings.tags.get(names.NOTE.key, "")
-    assert ("fold=true has no effect under dataset.fit_on=all" in note) == (
-        fold and fit_on == "all"
-    )
 
 
 def test_a_scheme_of_the_users_own_stays_as_it_is():

@@ -159,7 +159,6 @@ def test_a_descent_that_is_cut_off_goes_on_to_the_bit(tmp_path, monkeypatch, kin
         ({"statistics": "window"}, "normalizer.window=null: .*normalizer.window=1000"),
         ({"window": 5}, "normalizer.window=5: statistics=fitted; .* to no other"),
         ({"statistics": "window", "window": 0}, "normalizer.window=0: "),
-        ({"statistics": "running", "fold": True}, "statistics=running: takes dense points"),
         ({"statistics": "running", "start": "same_function"}, "moves with the statistics"),
     ],
 )

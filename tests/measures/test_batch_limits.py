@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from normbench import names
-from normbench.engine.batches import CYCLIC
 from normbench.measures import (
     batch_limits,
     batches,
     thresholds,
 )
-from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import batches as theory
 from normbench.theory.analysis import Theory
 
@@ -25,7 +23,7 @@ def of_batches(**changed):
     x = RNG.standard_normal((40, 3)) + np.array([1.0, 0.0, -2.0])
     traits = SimpleNamespace(squares=given.get("squares", True), curvature=given.get("curvature"))
     shape = (given.get("scores", 1), 4)
-    linear = SimpleNamespace(l2=given["l2"], surrogate=Surrogate(x), traits=traits, shape=shape)
+    linear = SimpleNamespace(l2=given["l2"], traits=traits, shape=shape)
     linear.points, linear.targets = x, np.zeros(40)
     descent = SimpleNamespace(
         train=SimpleNamespace(linear=linear if given["linear"] else None),
@@ -121,9 +119,6 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
         ({"plain": False}, [thresholds.BATCHES], "false"),
         ({"linear": False}, [thresholds.BATCHES], "true"),  # a convex cost of another model
         ({"linear": False, "convex": False}, [thresholds.NETWORK_BATCHES], "true"),
-        ({"in_blocks": True}, [thresholds.BATCHES, thresholds.WITHIN_BLOCKS], "true"),
-        ({"in_blocks": True, "order": CYCLIC}, [thresholds.BATCHES], "true"),
-        ({"in_blocks": True, "linear": False}, [thresholds.BATCHES], "true"),
         *(
             (
                 {"statistics": kind},
@@ -135,14 +130,13 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
         ({"statistics": "batch"}, [thresholds.BATCHES], "true"),
     ],
 )
-def test_notes_of_a_job_in_batches_say_what_a_step_sees(monkeypatch, changed, notes, tag):
+def test_notes_of_a_job_in_batches_say_what_a_step_sees(changed, notes, tag):
     given = {
         **{"order": "shuffled", "plain": True, "linear": True, "convex": True},
-        **{"in_blocks": False, "statistics": "fitted", **changed},
+        **{"statistics": "fitted", **changed},
     }
-    monkeypatch.setattr(thresholds, "reads_blocks", lambda points: points == "blocks")
     traits = SimpleNamespace(curvature=0.25)
-    linear = SimpleNamespace(traits=traits, points="blocks" if given["in_blocks"] else "array")
+    linear = SimpleNamespace(traits=traits, points="array")
     descent = SimpleNamespace(
         theory=Theory(),
         plain=False,

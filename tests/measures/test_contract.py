@@ -74,11 +74,9 @@ def test_histories_that_there_are_not_have_no_name():
 def test_points_in_memory_stand_for_themselves():
     x = np.array([[1.0, 2.0], [5.0, 6.0]])
     job = FinishedJob(make_dataset("two", x, source="-"), None, 3 * x, None)
-    before, under = job.surrogates
-    assert before.holds_all_points
-    assert under.holds_all_points
-    assert before.moment_rows is job.dataset.x
-    assert under.moment_rows.tolist() == (3 * x).tolist()
+    before, under = job.moments
+    assert before is job.dataset.x
+    assert under is job.z
     assert job.shown_points is job
 
 

@@ -31,6 +31,7 @@ from normbench.theory import shared
 from normbench.theory.analysis import Theory
 from normbench.theory.spectra import LIMIT, Spectrum
 from normbench.verdicts.search import Search
+from tests import door
 from tests.measures.test_measures import Bowl, data, job
 
 __all__ = ["data"]  # a fixture
@@ -144,11 +145,14 @@ TINY = NORMAL * [1e-16, 1e-17, 1.0] + [3e-16, 0.0, 3.0]
         (MinMaxScaler(), NORMAL * 1e12, "", ""),
     ],
 )
-@pytest.mark.parametrize("fold", [False, True])
-def test_features_that_a_scheme_loses_or_cannot_scale_are_named(scheme, x, lost, unscaled, fold):
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_features_that_a_scheme_loses_or_cannot_scale_are_named(
+    scheme, x, lost, unscaled, is_mapped
+):
     columns = {"feature_names": [*"abc"][: x.shape[1]], "class_names": ["no", "yes"]}
     made = make_dataset("x", x, np.arange(60) % 2, source="-", **columns)
-    found = run(job(made, scheme=scheme, iterations=2, theory="none", fold=fold)).findings
+    made = replace(made, x=door.mapped(x)) if is_mapped else made
+    found = run(job(made, scheme=scheme, iterations=2, theory="none")).findings
     assert found.tags.get(names.LOST_NAMES.key, "") == lost
     assert found.tags.get(names.UNSCALED_NAMES.key, "") == unscaled
     for metric, told in ((names.FEATURES_LOST, lost), (names.FEATURES_UNSCALED, unscaled)):

@@ -21,7 +21,6 @@ from normbench.measures import (
 )
 from normbench.measures.judged import judge_descent
 from normbench.names import ATTAINED
-from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import shared, spectra
 from normbench.theory.analysis import Theory
 from normbench.verdicts.convergence import Rules
@@ -281,7 +280,7 @@ def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plai
 def test_weights_of_the_least_cost_are_those_of_its_scores(case, has_scores, is_linear, known):
     x, weights = RNG.standard_normal((9, 2)), np.array([[0.5, 2.0, -1.0]])
     scores = weights[:, :1] + weights[:, 1:] @ x.T
-    linear = SimpleNamespace(surrogate=Surrogate(x, holds_all_points=True))
+    linear = SimpleNamespace(points=x)
     descent = SimpleNamespace(
         least=SimpleNamespace(case=case, scores=scores if has_scores else None),
         train=SimpleNamespace(linear=linear if is_linear else None),

@@ -15,6 +15,7 @@ from normbench.measures.grid import summarize_grid
 from normbench.measures.histories import rejudge_histories
 from normbench.theory.shared import PointStatistics
 from normbench.verdicts.convergence import Judgement, Rules
+from tests.door import mapped
 
 CONVERGED = Judgement(names.CONVERGED, falls=True, sinks=True)
 RISES = Judgement(names.CONVERGED, sinks=True)
@@ -121,49 +122,6 @@ def test_what_measures_find_of_one_step_size_is_put_together():
     assert {number: list(one.series) for number, one in merged.items()} == {2: ["r", "s"], 0: []}
 
 
-class OnDisk:
-    """Points of a file under a scheme that doubles them."""
-
-    surrogates = ("before", "under")
-
-    def __init__(self, x):
-        self.x = x
-
-    def __len__(self):
-        return len(self.x)
-
-    def transform(self, x):
-        return 2 * np.asarray(x)
-
-
-class File:
-    """Points that are read from a disk."""
-
-    def __init__(self, x):
-        self.x, self.shape = x, x.shape
-
-    def __getitem__(self, rows):
-        return self.x[rows]
-
-
-def job_on_disk(points, features, is_array, shown):
-    x = np.arange(float(points * features)).reshape(points, features)
-    data = make_dataset("big", x, np.arange(points) % 2, class_names=["a", "b"], source="-")
-    if not is_array:
-        object.__setattr__(data, "x", File(x))
-    return x, FinishedJob(data, None, OnDisk(x), None, shown_point=shown)
-
-
-def test_points_in_memory_are_shown_as_they_are():
-    x, job = job_on_disk(6, 2, True, 4)
-    shown = job.shown_points
-    assert np.array_equal(shown.z, 2 * x)
-    assert shown.dataset.x is job.dataset.x
-    assert shown.shown_point == 4
-    assert shown.surrogates == OnDisk.surrogates
-    assert shown.shown_points is shown
-
-
 @pytest.mark.parametrize(
     ("points", "features", "most"),
     [(40, 2, 30), (30, 2, 30), (40, 1, 35), (9, 61, 2), (35, 1, 35)],
@@ -174,8 +132,9 @@ def test_of_many_points_of_a_file_a_sample_is_shown_with_the_point_that_is_recon
     monkeypatch.setattr(contract, "MAX_SHOWN_POINTS", 35)
     monkeypatch.setattr(contract, "MAX_SHOWN_ENTRIES", 60)
     number = points - 2
-    x, job = job_on_disk(points, features, False, number)
-    shown = job.shown_points
+    x = np.arange(float(points * features)).reshape(points, features)
+    data = make_dataset("big", mapped(x), np.arange(points) % 2, class_names=["a", "b"], source="-")
+    shown = FinishedJob(data, None, mapped(2 * x), None, shown_point=number).shown_points
     assert most <= len(shown.z) <= most + (points > most)
     assert np.array_equal(shown.z, 2 * np.asarray(shown.dataset.x))
     assert np.array_equal(shown.dataset.x[shown.shown_point], x[number])
@@ -183,7 +142,8 @@ def test_of_many_points_of_a_file_a_sample_is_shown_with_the_point_that_is_recon
     first = shown.dataset.x[:, 0] / x.shape[1]
     assert np.array_equal(shown.dataset.y, first.astype(int) % 2)
     assert len(np.unique(first)) == len(first)
-    assert shown.surrogates == OnDisk.surrogates
+    np.testing.assert_allclose(shown.moments[0].mean(axis=0), x.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(shown.moments[1].var(axis=0), 4 * x.var(axis=0), rtol=1e-12)
 
 
 def test_recorded_shadows_are_those_of_their_run_and_target():

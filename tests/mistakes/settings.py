@@ -115,7 +115,6 @@ CASES = (
         said="chooses its steps by the cost",
         kind="running statistics of a search",
     ),
-    one("fold=true", "model=mlp", said="is for model=linear"),
     one("start_scale=10", "model=mlp", said="use start_scale=0.1 and model.start_scale=10"),
     one("normalizer.statistics=batch", "batch=10", "model=mlp", said="is for model=linear"),
     one("cost.l2_in=features", "model=mlp", "cost.l2=1", said="is for model=linear"),

@@ -22,25 +22,12 @@ from normbench.normalizers.formulas import FORMULAS, textbook_sphere, textbook_s
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns, name_scheme
 from normbench.normalizers.power import Power
 from normbench.normalizers.rotation import RandomRotation, draw_rotation
+from tests.door import mapped
 
 RNG = np.random.default_rng(21)
 X = RNG.standard_normal((40, 3)) @ np.array([[3.0, 1.0, 0.0], [0.0, 0.5, 0.2], [0.0, 0.0, 0.1]])
 X += np.array([1.0, -2.0, 0.5])
 EPS = np.finfo(float).eps
-
-
-class Read:
-    """Points that are read a slice of rows at a time."""
-
-    def __init__(self, x):
-        self.x, self.shape, self.slices = x, x.shape, []
-
-    def __len__(self):
-        return len(self.x)
-
-    def __getitem__(self, rows):
-        self.slices.append(rows)
-        return self.x[rows]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -131,18 +118,16 @@ def test_blocks_cover_every_point_once(monkeypatch, size):
     np.testing.assert_array_equal(rows, np.arange(40))
     assert max(span.stop - span.start for span in spans) == min(size, 40)
     assert [span.stop - span.start for span in decomposition.blocks(40, 16)] == [16, 16, 8]
-    read = Read(X)
-    np.testing.assert_allclose(decomposition.compute_mean(read), X.mean(axis=0), rtol=1e-14)
-    mean, covariance = decomposition.mean_and_covariance(read)
+    np.testing.assert_allclose(decomposition.compute_mean(mapped(X)), X.mean(axis=0), rtol=1e-14)
+    mean, covariance = decomposition.mean_and_covariance(mapped(X))
     np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-14)
     np.testing.assert_allclose(covariance, np.cov(X.T, bias=True), rtol=1e-12)
-    assert max(rows.stop - (rows.start or 0) for rows in read.slices) == min(size, 40)
 
 
 @pytest.mark.parametrize(("entries", "size"), [(1, 1), (7, 2), (12, 4), (1000, 40)])
 def test_small_blocks_hold_so_many_numbers(monkeypatch, entries, size):
     monkeypatch.setattr(decomposition, "SMALL_BLOCK_ENTRIES", entries)
-    spans = list(decomposition.small_blocks(X))
+    spans = list(decomposition.blocks(len(X), decomposition.small_block_size(X)))
     assert spans[0] == slice(0, size)
     np.testing.assert_allclose(
         decomposition.compute_deviations(X, X.mean(axis=0)), X.std(axis=0), rtol=1e-12
@@ -195,18 +180,6 @@ def test_small_matrices_are_decomposed_by_one_thread(monkeypatch, size, threads)
     monkeypatch.setattr(decomposition, "_controller", lambda: controller)
     with decomposition._limit_threads(size):
         assert limits == [{"limits": threads, "user_api": "blas"}]
-
-
-def test_a_surrogate_has_the_moments_of_its_points_and_of_their_maps():
-    surrogate = decomposition.Decompositions(X).surrogate
-    np.testing.assert_allclose(surrogate.mean, X.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(surrogate.variances, X.var(axis=0), rtol=1e-12)
-    assert len(surrogate) == 4
-    assert not surrogate.holds_all_points
-    turned = surrogate.mapped(np.array([[1.0, 2.0, 3.0]]))
-    np.testing.assert_allclose(turned.variances, (X @ [1.0, 2.0, 3.0]).var(), rtol=1e-9)
-    two = surrogate.features(np.array([2, 0]))
-    np.testing.assert_allclose(two.mean, X.mean(axis=0)[[2, 0]], rtol=1e-12)
 
 
 def test_points_whose_lengths_do_not_vary_are_shrunk_by_nothing():

@@ -12,8 +12,9 @@ from normbench.comparison import compare
 from normbench.datasets.idx import normalize_contrast
 from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import PCASphere, decomposition
-from normbench.normalizers.decomposition import surrogate_rows
+from normbench.normalizers.decomposition import moment_rows
 from normbench.normalizers.whitening import Whitening, row_echelon_form
+from tests.door import mapped
 from tests.real_data import contrast_normalized
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))
@@ -373,14 +374,14 @@ def test_the_two_ways_to_a_triangle_agree():
 
 
 @pytest.mark.parametrize("count", [200, 5])
-def test_surrogate_rows_have_the_mean_and_the_covariance_of_the_points(count):
+def test_moment_rows_have_the_mean_and_the_covariance_of_the_points(count):
     x = np.random.default_rng(5).standard_normal((count, 8)) @ np.diag(np.arange(1.0, 9)) + 3
-    rows = surrogate_rows(x, x.mean(axis=0))
+    rows = moment_rows(mapped(x))
     assert len(rows) == min(count, 8) + 1
-    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(
-        rows.T @ rows / len(rows), np.cov(x.T, bias=True), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(rows.mean(axis=0), x.mean(axis=0), rtol=1e-12)
+    covariances = (np.cov(points.T, bias=True) for points in (rows, x))
+    np.testing.assert_allclose(*covariances, rtol=1e-9, atol=1e-12)
+    assert moment_rows(x) is x
 
 
 @pytest.mark.parametrize(

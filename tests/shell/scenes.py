@@ -488,7 +488,7 @@ SCENES = {
             "normalizer=identity,standard,pca_sphere iterations=5 step_sizes=[0.1,1] figures=[]",
             "dataset=npz dataset.path=xy.npz normalizer=standard iterations=5 step_sizes=[0.1] "
             "figures=[]",
-            "dataset=svmlight dataset.path=s.svm normalizer=identity,maxabs,standard fold=true "
+            "dataset=svmlight dataset.path=s.svm normalizer=identity,maxabs,standard "
             "iterations=5 step_sizes=[0.1,1] figures=[]",
             "dataset=parquet dataset.path=t.parquet dataset.target=y normalizer=standard "
             "iterations=5 step_sizes=[0.1] figures=[]",

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from normbench import costs
-from normbench.datasets.on_disk.points import Points
 from normbench.theory import analysis, batches, directions, sizes, spectra
 from normbench.theory.analysis import Theory, extreme_curvatures, find_least_cost, theorize
 from normbench.theory.directions import AtStart, Directions, UniformCurvature
@@ -322,16 +321,6 @@ def test_a_gap_that_the_start_has_already_takes_no_iteration():
         assert spectra.predicted_iterations(quadratic, 0.5, gap) == iterations
 
 
-class InBlocks(Points):
-    """Points that are read two at a time."""
-
-    def __init__(self, x):
-        self.x, self.shape, self.dtype = x, x.shape, x.dtype
-
-    def read(self, first, last, out=None):
-        return self.x[first:last]
-
-
 @pytest.mark.parametrize("wrong", [None, 0, 5])
 def test_a_proof_is_one_for_every_block_of_the_points(wrong, monkeypatch):
     monkeypatch.setattr("normbench.datasets.on_disk.points.BLOCK_BYTES", 16)
@@ -341,7 +330,7 @@ def test_a_proof_is_one_for_every_block_of_the_points(wrong, monkeypatch):
         targets[wrong] *= -1
     problem = SimpleNamespace(
         traits=costs.softmax.traits,
-        points=InBlocks(x),
+        points=door.mapped(x),
         targets=targets,
         scores=lambda weights, rows: weights[:, 1:] @ rows.T + weights[:, :1],
     )

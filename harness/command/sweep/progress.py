@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Self
 
-from normbench.datasets import Dataset
-from normbench.datasets.on_disk.points import Points
-from normbench.datasets.values import format_gigabytes
 from normbench.results.safe import clean
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
@@ -101,8 +98,6 @@ class Progress:
         self.pace: Pace | None = None  # from the first iteration on
         self.bar: Any = None  # the bar on the terminal, once there is one
         self.last_refresh = 0.0  # when the bar was changed last
-        self.describe_reading: Callable[[], str] | None = None  # see `begin`
-        self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
     def phase(self, doing: str) -> None:
         """Set what the job does from now on; a line reports it where it takes long.
@@ -115,14 +110,13 @@ class Progress:
         self.current_phase = doing, time.monotonic()
         self._show(doing=doing)
 
-    def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
+    def begin(self, iterations: int) -> None:
         """Start counting iterations, of which an earlier command may have done some.
 
         Args:
             iterations: The number of the last iteration.
-            read: Returns how much of a file was read so far, as a text; None for points in memory.
         """
-        self.iterations, self.describe_reading = iterations, read
+        self.iterations = iterations
         # The pace of iterations begins at the first reported one, that of other units here.
         self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
         if self.wants_bar and sys.stderr.isatty():
@@ -143,7 +137,6 @@ class Progress:
             self.current_phase = SHADOWS_PHASE, seconds
         if self.pace is None:
             self.pace = Pace(iteration, seconds, warm=False)
-            self.first_done()
             if iteration:
                 self._say(f"goes on from iteration {iteration} of {self.iterations}")
         else:
@@ -165,11 +158,10 @@ class Progress:
             self._say(f"{', '.join([done_iterations, *facts])}{self._of_all()}")
 
     def _facts(self) -> list[str]:
-        """Return what is known beside the iteration: how much was read, and the time left."""
+        """Return what is known beside the iteration: the time left."""
         assert self.pace is not None
         seconds_left = self.pace.seconds_left(self.iterations)
-        facts = [self.describe_reading()] if self.describe_reading else []
-        return facts + ([] if seconds_left is None else [f"{format_duration(seconds_left)} left"])
+        return [] if seconds_left is None else [f"{format_duration(seconds_left)} left"]
 
     def __enter__(self) -> Self:
         return self
@@ -296,32 +288,6 @@ def estimate_seconds_left(started: float, jobs_done: int, jobs: int) -> Callable
         return max(0.0, remaining_seconds - (time.time() - job_started))
 
     return seconds_left
-
-
-def describe_reading(dataset: Dataset) -> Callable[[], str] | None:
-    """Return a function that describes how much of a data set's files is read from now on.
-
-    The function returns a text with the amount and the speed. None where all points are in memory.
-    """
-    sources_of_dataset = [
-        points.source for points in (dataset.x, dataset.x_test) if isinstance(points, Points)
-    ]
-    # Each file once: training and test points may be of the same.
-    sources = {id(source): source for source in sources_of_dataset}.values()
-
-    def read() -> int:
-        """Return the bytes that were read of all files so far."""
-        return sum(source.bytes_read for source in sources)
-
-    started, before = time.monotonic(), read()
-
-    def describe() -> str:
-        """Return what was read since `describe_reading` was called, and how fast."""
-        size = read() - before
-        rate = size / max(1e-9, time.monotonic() - started)  # no division by zero
-        return f"{format_gigabytes(size)} read at {format_gigabytes(rate)}/s"
-
-    return describe if sources_of_dataset else None
 
 
 def format_duration(seconds: float) -> str:

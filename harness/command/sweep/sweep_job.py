@@ -13,9 +13,9 @@ from normbench import interrupts, names
 from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
-from normbench.command.sweep.file_reading import FileReading
-from normbench.command.sweep.progress import Progress, describe_reading, estimate_seconds_left
+from normbench.command.sweep.progress import Progress, estimate_seconds_left
 from normbench.datasets import UserError
+from normbench.datasets.on_disk.points import write_maps_to
 from normbench.recording.resume import checkpoints, leftovers
 from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.writer import Writer
@@ -77,8 +77,8 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
     header = _make_header(spec, writer, ledger)
     # `exclusive` keeps the lock of `_compute` until the record is written.
-    with ExitStack() as exclusive, FileReading(title) as file_reading, progress:
-        progress.first_done = file_reading.stop  # `progress` reports on the files from then on
+    write_maps_to(folder)
+    with ExitStack() as exclusive, progress:
         known_run, failure, record = _compute(spec, writer, header, progress, exclusive)
         if record is None:
             _remove_checkpoint(header, folder)
@@ -186,7 +186,7 @@ def _compute(
             known_run, judged_record = _reuse_recorded(writer, header)
             if known_run or judged_record:
                 return known_run, "", judged_record
-        progress.begin(job.settings.records, describe_reading(job.dataset))
+        progress.begin(job.settings.records)
         checkpoint_seconds = spec.plain_settings["checkpoint"]
         descent_file = (
             None

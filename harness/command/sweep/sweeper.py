@@ -32,12 +32,12 @@ from normbench.command.config.grid import Grid, notes_on_overridden, split_optio
 from normbench.command.garbage import collect_seldom
 from normbench.command.sweep import hydras_own, launching, printing, recorded
 from normbench.command.sweep.drawing import Drawing
-from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import report_phase
 from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
 from normbench.command.sweep.sweep_job import run_spec
 from normbench.datasets import UserError
+from normbench.datasets.on_disk.points import write_maps_to
 from normbench.datasets.values import available_cores
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import suggested_path
@@ -112,7 +112,8 @@ class Sweep(Sweeper):
             if recorded_runs is None:
                 self._prepare_processes(len(grid.jobs))
                 phase = report_phase("before the first job", "reads data and checks settings")
-                with phase, FileReading("the first job's data"):
+                write_maps_to(self.folder)
+                with phase:
                     experiments = self._check(grid)
                 self._start(experiments, len(grid.jobs))
                 outcomes = self._launch(grid)

@@ -2,31 +2,25 @@
 
 import inspect
 import warnings
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Array, Rows, rows_per_block
-from normbench.datasets.on_disk.sparse import sparse_or_none
+from normbench.datasets.on_disk.points import (
+    Array,
+    Points,
+    is_in_memory,
+    iterate_blocks,
+    write_map,
+)
+from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError, in_python, refuse_larger
-from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import fit_by_blocks
-from normbench.engine.scheme.probed import AffineMap
-from normbench.engine.scheme.sparse import check_sparse, normalize_sparse
-from normbench.engine.scheme.under import Under, choose_fold
-from normbench.normalizers.affine import (
-    find_affine_map,
-    find_affine_traits,
-    learns_by_blocks,
-    member_schemes,
-)
-from normbench.normalizers.decomposition import (
-    Decompositions,
-    Surrogate,
-    blocks,
-    compute_mean,
-    surrogate_rows,
-)
+from normbench.engine.scheme.sparse import fit_sparse, transform_sparse
+from normbench.normalizers.affine import learns_by_blocks, member_schemes
+from normbench.normalizers.decomposition import Decompositions, blocks
 from normbench.normalizers.on_columns import NOT_NUMBERS, OnColumns, describe_fault, name_scheme
 
 FEWER_FEATURES = "choose options that give fewer features"
@@ -91,12 +85,11 @@ def _needs_targets(scheme: Any) -> bool:
 
 def normalize(
     scheme: Any,
-    x: Rows,
-    x_test: Rows,
+    x: Points,
+    x_test: Points,
     dtype: Any,
     decompositions: Decompositions | None = None,
-    fold: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Points, Points]:
     """Fit the scheme on points x; return x and x_test transformed, as dtype.
 
     The scheme works in float64 whatever the type of the points, a block of points at a time.
@@ -107,31 +100,21 @@ def normalize(
         x_test: Test points (Q, N); Q = 0 without any.
         dtype: The type of the transformed points.
         decompositions: The decompositions of x, which other schemes share; None to make new ones.
-        fold: Whether points `Under` the scheme are returned in place of a transformed copy; points
-            that are read by blocks are always returned so.
 
     Returns:
-        Points (P, M) and (Q, M), contiguous arrays or `Under`.
+        Points (P, M) and (Q, M) of the kind of x: contiguous arrays, memory maps or sparse points.
 
     Raises:
         UserError: The scheme refuses the points, returns anything but one row of finite numbers a
-            point, or needs more memory than there is. The message names it.
+            point, or needs more memory or disk than there is. The message names it.
     """
-    x_view, x_test_view = _protect(x), _protect(x_test)
     try:
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            sparse = sparse_or_none(x)
-            if sparse is not None:
-                check_sparse(scheme, sparse, fold)
-                x_decompositions = decompositions or Decompositions(x)
-                return normalize_sparse(scheme, sparse, x_test, dtype, x_decompositions)
-            if fold or not isinstance(x, np.ndarray):
-                return _normalize_on_demand(scheme, x_view, x_test_view, dtype, decompositions)
-            fit_scheme(scheme, x_view, decompositions)
-            z = transform_points(scheme, x_view, dtype)
-            z_test = transform_points(scheme, x_test_view, dtype) if len(x_test) else z[:0]
+            fit_scheme(scheme, _protect(x), decompositions)
+            z = transform_points(scheme, _protect(x), dtype)
+            z_test = transform_points(scheme, _protect(x_test), dtype) if len(x_test) else z[:0]
     except UserError:  # a ValueError whose message is complete already
         raise
     except MemoryError as error:
@@ -150,7 +133,7 @@ def normalize(
     return z, z_test
 
 
-def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
+def fit_scheme(scheme: Any, x: Points, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
     The project's schemes (`fits_in_float64`) convert the points themselves, and scikit-learn's
@@ -158,10 +141,14 @@ def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> 
 
     Args:
         scheme: The normalizer, which is fitted in place.
-        x: Points (P, N) in memory, of either type.
+        x: Points (P, N), of either type.
         decompositions: The decompositions of x, which other schemes share; None to use none.
     """
-    if decompositions is not None and hasattr(scheme, "fit_from"):
+    if isinstance(x, SparsePoints):
+        fit_sparse(scheme, x)
+    elif isinstance(x, np.memmap):
+        fit_by_blocks(scheme, x, decompositions or Decompositions(x))
+    elif decompositions is not None and hasattr(scheme, "fit_from"):
         scheme.fit_from(x, decompositions)
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
@@ -174,122 +161,62 @@ def fit_scheme(scheme: Any, x: Array, decompositions: Decompositions | None) -> 
         scheme.fit(x.astype(np.float64))
 
 
-def _normalize_on_demand(
-    scheme: Any, x: Rows, x_test: Rows, dtype: Any, decompositions: Decompositions | None
-) -> tuple[Under, Any]:
-    """Fit a scheme on x block by block; return x and x_test `Under` it.
-
-    The arguments are those of `normalize`. Without test points the second value is an empty array.
-    """
-    x_decompositions = decompositions or Decompositions(x)
-    fit_by_blocks(scheme, x, x_decompositions)
-    name = name_scheme(scheme)
-
-    def transform(rows: Array) -> Array:
-        """Return points (p, N) under the scheme, checked."""
-        output = scheme.transform(rows.astype(np.float64, copy=False))
-        return _check_output(name, output, len(rows), dtype)
-
-    # A few points, which tell the number of features and the map.
-    sample = x[probed.sample_rows(len(x))].astype(np.float64)
-    z = _check_output(name, scheme.transform(sample), len(sample), np.float64)
-    scheme_map = _find_map(scheme, sample, z, x_decompositions, x)
-    fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
-
-    def surrogates() -> tuple[Surrogate, Surrogate]:
-        """Return the surrogates of the training points before the scheme and under it."""
-        surrogate = x_decompositions.surrogate
-        if scheme_map is None:  # the points under it are read: a pass over them, or two
-            mean = compute_mean(normalized)
-            return surrogate, Surrogate(surrogate_rows(normalized, mean) + mean)
-        # The rows of the surrogate about the centre of the map: the mean, or 0.
-        centred_rows = x_decompositions.centred_rows + (x_decompositions.mean - scheme_map.centre)
-        return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
-
-    options = transform, z.shape[1], dtype, scheme_map, fold, surrogates
-    normalized = Under(x, *options)
-    if not len(x_test):
-        return normalized, np.empty((0, z.shape[1]), dtype)
-    return normalized, Under(x_test, *options)
-
-
-def _find_map(
-    scheme: Any, x: Array, z: Array, points_decompositions: Decompositions, all_points: Rows
-) -> AffineMap | None:
-    """Return a fitted scheme's map; None where the scheme is not affine.
-
-    The centre of the map is 0 where the scheme does not centre, else the mean of the points.
-
-    Args:
-        scheme: The fitted normalizer.
-        x: A few points before the scheme (p, N).
-        z: The same points under it (p, M).
-        points_decompositions: The decompositions of all points, for their mean.
-        all_points: All points before the scheme (P, N). A map that the scheme does not declare is
-            tried on them in one pass: a scheme may bend at a few points alone, as one that clips.
-    """
-    declared_map, traits = find_affine_map(scheme), find_affine_traits(scheme)
-    centre = np.zeros(x.shape[1])
-    # A scheme without traits may centre.
-    if traits is None or traits.centres:
-        scheme_mean = getattr(scheme, "mean_", None)  # saves a pass over the points
-        has_mean = scheme_mean is not None and np.shape(scheme_mean) == centre.shape
-        centre = np.asarray(scheme_mean) if has_mean else points_decompositions.mean
-    if declared_map is None:
-        scheme_map = probed.fit_map(scheme, centre, x.std(axis=0), x, z)
-        if scheme_map is None:
-            return None
-        for block in blocks(len(all_points), rows_per_block(all_points)):
-            rows = all_points[block].astype(np.float64, copy=False)
-            if not probed.agrees(scheme_map, rows, scheme.transform(rows)):
-                return None
-        return scheme_map
-    return AffineMap(declared_map.matrix, centre, scheme.transform(centre[None])[0])
-
-
-def transform_points(scheme: Any, x: Array, dtype: Any) -> Array:
+def transform_points(scheme: Any, x: Points, dtype: Any) -> Points:
     """Return points under a fitted scheme, a block at a time.
 
     Args:
-        scheme: The fitted normalizer.
-        x: Points (P, N) in memory.
+        scheme: The fitted scheme.
+        x: Points (P, N).
         dtype: The type of the result.
 
     Returns:
-        Points (P, M), contiguous; x itself if unchanged.
+        Points (P, M): contiguous in memory; of a memory map another one; of sparse points sparse
+        ones. x itself if unchanged.
 
     Raises:
         UserError: The scheme's output is not one row of finite numbers a point, or not of one
-            width.
+            width; or memory or the disk does not hold it.
     """
+    if isinstance(x, SparsePoints):
+        return transform_sparse(scheme, x, dtype)
     name = name_scheme(scheme)
     # A scheme that returns its input, such as the identity, needs no copy by blocks: one row tells.
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
+        if isinstance(x, np.memmap):
+            return x
         return _check_output(name, scheme.transform(x), len(x), dtype)
-    z = np.empty((0, 0))
-    for block in blocks(len(x), CONVERTED_POINTS_PER_BLOCK):
-        z_block = scheme.transform(x[block].astype(np.float64, copy=False))
-        z_block = _check_output(name, z_block, block.stop - block.start, dtype)
-        if not len(z):  # the first block tells the number of features
-            shape = (len(x), z_block.shape[1])
-            size = np.dtype(dtype).itemsize * shape[0] * shape[1]
-            refuse_larger(f"normalizer {name}", size, FEWER_FEATURES)
-            z = np.empty(shape, dtype=dtype)
-        if z_block.shape[1] != z.shape[1]:  # numpy would repeat a single feature
-            raise UserError(
-                f"normalizer {name}: gives {z.shape[1]} features for some points and "
-                f"{z_block.shape[1]} for others; a scheme gives every point the same ones"
-            )
-        z[block] = z_block
+    z_blocks = _transform_blocks(scheme, x, dtype)
+    first = next(z_blocks)  # tells the number of features
+    shape = len(x), first.shape[1]
+    if isinstance(x, np.memmap):
+        return write_map(chain([first], z_blocks), shape, dtype)
+    size = np.dtype(dtype).itemsize * shape[0] * shape[1]
+    refuse_larger(f"normalizer {name}", size, FEWER_FEATURES)
+    z, end = np.empty(shape, dtype=dtype), 0
+    for z_block in chain([first], z_blocks):
+        end += len(z_block)
+        z[end - len(z_block) : end] = z_block
     return z
 
 
-def _protect(x: Rows) -> Rows:
-    """Return a read-only view of an array, because other jobs use the same points.
+def _transform_blocks(scheme: Any, x: Array, dtype: Any) -> Iterator[Array]:
+    """Yield points x (P, N) under a fitted scheme, checked, block after block."""
+    name, width = name_scheme(scheme), 0
+    for _, rows in iterate_blocks(x, CONVERTED_POINTS_PER_BLOCK if is_in_memory(x) else None):
+        output = scheme.transform(rows.astype(np.float64, copy=False))
+        z_block = _check_output(name, output, len(rows), dtype)
+        width = width or z_block.shape[1]
+        if z_block.shape[1] != width:  # numpy would repeat a single feature
+            raise UserError(
+                f"normalizer {name}: gives {width} features for some points and "
+                f"{z_block.shape[1]} for others; a scheme gives every point the same ones"
+            )
+        yield z_block
 
-    Points that are read by blocks are returned as they are.
-    """
-    if not isinstance(x, np.ndarray):
+
+def _protect(x: Points) -> Points:
+    """Return a read-only view of an array, because other jobs use the same points."""
+    if not is_in_memory(x):
         return x
     view = x.view()
     view.flags.writeable = False

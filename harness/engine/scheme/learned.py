@@ -1,24 +1,24 @@
-"""Fit schemes on points that are read by blocks: means, extremes, quantiles, moments."""
+"""Fit schemes on memory maps, by blocks: means, extremes, quantiles, moments."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import QuantileTransformer, RobustScaler
 from sklearn.utils import check_random_state, get_tags, resample
 
-from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
+from normbench.datasets.on_disk.points import Array, iterate_blocks, transform_rows
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
-from normbench.normalizers.decomposition import Decompositions, blocks
+from normbench.normalizers.decomposition import Decompositions
 from normbench.normalizers.on_columns import OnColumns
 from normbench.normalizers.rotation import RandomRotation
 
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
 
-def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
+def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None:
     """Fit a scheme in place on points of which one block is in memory at a time.
 
     Each statistic takes one pass over the points. A scheme that needs all points at once gets them,
@@ -43,10 +43,9 @@ def fit_by_blocks(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         scheme.fit(_as_float64(x[:2]))
     elif hasattr(scheme, "partial_fit"):
         # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
-        first, *other_blocks = blocks(len(x), rows_per_block(x))
-        scheme.fit(_as_float64(x[first]))
-        for block in other_blocks:
-            scheme.partial_fit(_as_float64(x[block]))
+        for block, rows in iterate_blocks(x):
+            fit_rows = scheme.partial_fit if block.start else scheme.fit
+            fit_rows(_as_float64(rows))
     elif type(scheme) is RobustScaler:  # a subclass may need whole points
         _learn_by_columns(scheme, x)
     elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
@@ -73,58 +72,33 @@ def _needs_no_fit(scheme: Any) -> bool:
     return hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit
 
 
-def _learn_chain(chain: Pipeline, x: Rows) -> None:
+def _learn_chain(chain: Pipeline, x: Array) -> None:
     """Fit the steps of a pipeline in order, each on points x (P, N) under the steps before it."""
-    points = x
     for _, link in chain.steps:
         if link in (None, "passthrough"):  # such a step leaves the points unchanged
             continue
-        fit_by_blocks(link, points, Decompositions(points))
-        points = _Linked(points, link)
+        fit_by_blocks(link, x, Decompositions(x))
+        if link is not chain.steps[-1][1]:
+            x = _write_float64(x, link.transform)
 
 
-def _learn_selected(scheme: OnColumns, x: Rows) -> None:
+def _learn_selected(scheme: OnColumns, x: Array) -> None:
     """Fit a scheme that is on some columns on those columns of points x (P, N)."""
     scheme.select(x)
     if len(scheme.positions_):  # of no columns nothing is learned
-        selected = _Selected(x, scheme.positions_)
+        selected = _write_float64(x, lambda rows: rows[:, scheme.positions_])
         fit_by_blocks(scheme.scheme, selected, Decompositions(selected))
     # The width of the scheme's output, from one point.
     scheme.note_width(_as_float64(x[:1]))
 
 
-class _Selected(Points):
-    """Some features of points x (P, N): `(P, n)`, selected when they are read.
-
-    positions: the indices of the features, `(n,)`.
-    """
-
-    def __init__(self, x: Rows, positions: NDArray[np.intp]) -> None:
-        self.x, self.positions = x, positions
-        self.shape, self.dtype = (len(x), len(positions)), np.dtype(np.float64)
-
-    def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`, in memory of their own."""
-        return _as_float64(self.x[first:last])[:, self.positions]
+def _write_float64(x: Array, transform: Callable[[Array], Array]) -> Array:
+    """Return a memory map, in float64, of what a function makes of rows of points x (P, N)."""
+    width = transform(_as_float64(x[:1])).shape[1]
+    return transform_rows(x, lambda rows: transform(_as_float64(rows)), width)
 
 
-class _Linked(Points):
-    """Points (P, M) as a fitted step of a pipeline returns them, transformed when they are read.
-
-    x: the points (P, N) that the step gets. link: the step.
-    """
-
-    def __init__(self, x: Rows, link: Any) -> None:
-        self.x, self.link = x, link
-        width = link.transform(_as_float64(x[:1])).shape[1]
-        self.shape, self.dtype = (len(x), width), np.dtype(np.float64)
-
-    def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1`, in the memory that the step returns."""
-        return np.asarray(self.link.transform(_as_float64(self.x[first:last])))
-
-
-def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
+def _learn_by_columns(scheme: RobustScaler, x: Array) -> None:
     """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
 
     Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. A copy
@@ -142,8 +116,8 @@ def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
     column_schemes = []
     for first in range(0, features, columns_per_pass):
         columns = np.empty((points, min(columns_per_pass, features - first)))
-        for block in blocks(points, rows_per_block(x)):
-            columns[block] = x[block][:, first : first + columns_per_pass]
+        for block, rows in iterate_blocks(x):
+            columns[block] = rows[:, first : first + columns_per_pass]
         column_schemes.append(clone(scheme).fit(columns))
     for name in ("center_", "scale_"):  # None in all schemes where the option is off
         attributes = [getattr(column_scheme, name) for column_scheme in column_schemes]

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Points, as_array, is_in_memory
+from normbench.datasets.on_disk.sparse import SparsePoints
+from normbench.normalizers.affine import find_affine_map
 from normbench.normalizers.decomposition import compute_deviations, compute_mean
 
 Array = NDArray[np.float64]
@@ -22,71 +24,12 @@ class AffineMap(NamedTuple):
 
     matrix: A `(M, N)`, or `(N,)`, one factor for each feature, where A is diagonal. centre: `(N,)`,
     the points' mean where an offset would otherwise cost digits, else any point, such as 0. image:
-    `(M,)`, the centre under the scheme. Weights on z are folded into weights on `x - centre`, both
-    with the bias first.
+    `(M,)`, the centre under the scheme.
     """
 
     matrix: Array
     centre: Array
     image: Array
-
-    @property
-    def features(self) -> int:
-        """The number of features M of z."""
-        return len(self.image)
-
-    def apply(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return `rows A'`, `(.., M)`, of rows `(.., N)`."""
-        return rows * self.matrix if self.matrix.ndim == 1 else rows @ self.matrix.T
-
-    def apply_transpose(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return `rows A`, `(.., N)`, of rows `(.., M)`."""
-        return rows * self.matrix if self.matrix.ndim == 1 else rows @ self.matrix
-
-    def fold(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """Return weights `(.., M + 1)` on z as `(.., N + 1)` on `x - centre`.
-
-        The bias w0 and the slopes w become `w0 + w image` and `w A`, computed in float64.
-        """
-        slopes = weights[..., 1:].astype(np.float64, copy=False)
-        input_slopes = self.apply_transpose(slopes)
-        folded = np.empty((*input_slopes.shape[:-1], input_slopes.shape[-1] + 1), weights.dtype)
-        folded[..., 0] = weights[..., 0] + slopes @ self.image
-        folded[..., 1:] = input_slopes
-        return folded
-
-    def unfold(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return derivatives by weights `(.., N + 1)` on `x - centre` as those by weights on z.
-
-        A derivative g0 by the bias and g by the slopes become g0 and `g A' + g0 image`,
-        `(.., M + 1)`.
-        """
-        slopes, bias = rows[..., 1:], rows[..., :1]
-        outer = self.apply(slopes) + bias * self.image
-        return np.concatenate([bias, outer], axis=-1, dtype=rows.dtype)
-
-    def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives by weights on `x - centre` as those by weights on z.
-
-        Args:
-            hessian: `(C (N + 1), C (N + 1))`, the weights of each class together, bias first.
-            classes: The number of scores of a point C.
-
-        Returns:
-            `(C (M + 1), C (M + 1))`, in the same order.
-        """
-        # The matrix `(N + 1, M + 1)` from a score's weights on z to those on `x - centre`: `fold`.
-        change_of_weights = np.zeros((len(hessian) // classes, self.features + 1))
-        change_of_weights[0] = np.r_[1.0, self.image]
-        change_of_weights[1:, 1:] = np.diag(self.matrix) if self.matrix.ndim == 1 else self.matrix.T
-        class_blocks = hessian.reshape(
-            classes, len(change_of_weights), classes, len(change_of_weights)
-        )
-        # T' H T for each pair of classes, with T the matrix above.
-        spread = np.einsum(
-            "ai,cadb,bj->cidj", change_of_weights, class_blocks, change_of_weights, optimize=True
-        )
-        return spread.reshape(classes * change_of_weights.shape[1], -1)
 
 
 class Effects(NamedTuple):
@@ -107,12 +50,12 @@ def sample_rows(count: int) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, count - 1, MAP_SAMPLE_SIZE).astype(int))
 
 
-def probe(scheme: Any, x: NDArray[Any], z: Rows) -> AffineMap | None:
+def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
     """Return a fitted scheme's map, found by a few transformed points.
 
-    The map of points that are transformed on demand (`Under`) is known and returned. Otherwise the
-    scheme transforms the mean, and the mean moved along each feature by that feature's standard
-    deviation. The resulting map must then give z for some of the points.
+    The scheme transforms the mean, and the mean moved along each feature by that feature's standard
+    deviation. The resulting map must then give z for some of the points. The map of a scheme of
+    sparse points is declared.
 
     Args:
         scheme: The fitted normalizer.
@@ -120,11 +63,12 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> AffineMap | None:
         z: The same points under it (P, M).
 
     Returns:
-        The map, about the points' mean where it was not known; None where the scheme is not affine.
+        The map, about the points' mean; None where the scheme is not affine.
     """
-    if not isinstance(z, np.ndarray):
-        known_map: AffineMap | None = z.map
-        return known_map
+    if isinstance(x, SparsePoints):
+        declared, centre = find_affine_map(scheme), x.csr.mean(axis=0)
+        assert declared is not None
+        return AffineMap(declared.matrix, centre, declared(centre[None])[0])
     centre = compute_mean(x)
     steps = compute_deviations(x, centre)
     rows = sample_rows(len(x))
@@ -182,7 +126,7 @@ def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any]) -> bool:
     return bool(np.all(error <= tolerance * scale))
 
 
-def find_effects(scheme_map: AffineMap, z: Rows) -> Effects:
+def find_effects(scheme_map: AffineMap, z: Points) -> Effects:
     """Return the effects of a map, up to rounding.
 
     Args:
@@ -192,7 +136,7 @@ def find_effects(scheme_map: AffineMap, z: Rows) -> Effects:
     Returns:
         Whether it centres, shifts, scales and rotates. A permutation of features does not rotate.
     """
-    z = z if isinstance(z, np.ndarray) else z[sample_rows(len(z))]
+    z = z if is_in_memory(z) else as_array(z[sample_rows(len(z))])
     if scheme_map.matrix.ndim == 1:
         scheme_map = scheme_map._replace(matrix=np.diag(scheme_map.matrix))
     largest_entry = np.abs(scheme_map.matrix).max(initial=0.0)

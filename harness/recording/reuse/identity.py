@@ -73,10 +73,6 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     """
     data = [dataset.fingerprint, dataset.task, dataset.classes]
     descent_settings = identity_params(DESCENT_PART, params)
-    is_in_memory = isinstance(dataset.x, np.ndarray) and not isinstance(dataset.x, np.memmap)
-    if "batch_seed" in descent_settings and not is_in_memory:
-        # Points on a disk have another order of batches than points in memory.
-        data.append("batches within blocks")
     members = [member for component in components for member in _members(component)]
     modules = _with_imports({_module_of(member) for member in members})
     code = {name: code_identity(name) for name in sorted(modules)}

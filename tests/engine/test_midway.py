@@ -1,133 +1,16 @@
-"""Points that are transformed when they are read, and the digits that a folded map costs."""
+"""Batches that are copied together, and the arrays of a descent that is on its way."""
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 from normbench import costs
-from normbench.datasets.on_disk.points import Points
 from normbench.engine.batches import Batches
 from normbench.engine.midway import GrowingHistories, Midway
 from normbench.engine.minibatch import Minibatch
 from normbench.engine.problem import Evaluation, Objective
-from normbench.engine.scheme.applying import normalize, transform_points
-from normbench.engine.scheme.probed import AffineMap
-from normbench.engine.scheme.under import Centred, Under, _measure_amplification, choose_fold
-from normbench.normalizers.decomposition import Decompositions, Surrogate
+from normbench.engine.scheme.applying import transform_points
 
 X = np.random.default_rng(2).standard_normal((40, 3)) * [1.0, 5.0, 0.1] + [0.0, 3.0, -1.0]
-
-
-class Read(Points):
-    """An array, as points that are read; ahead: the spans that were announced."""
-
-    def __init__(self, x):
-        self.x, self.shape, self.dtype, self.ahead = x, x.shape, x.dtype, []
-
-    def read(self, first, last, out=None):
-        if out is None:
-            return self.x[first:last].copy()
-        out[: last - first] = self.x[first:last]
-        return out[: last - first]
-
-    def read_ahead(self, first, last):
-        self.ahead.append((first, last))
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("source", [np.asarray, Read])
-@pytest.mark.parametrize("centre", [np.zeros(3), np.array([1.0, -2.0, 0.5])])
-def test_points_less_a_centre_are_read_into_any_memory(centre, source, dtype):
-    x = X.astype(np.float32)
-    points = Centred(source(x), centre, dtype)
-    expected = (x[5:9] - centre).astype(dtype)
-    assert (points.shape, points.dtype) == ((40, 3), dtype)
-    np.testing.assert_allclose(points.read(5, 9), expected, rtol=1e-6)
-    room = np.full((6, 3), 7.0, dtype)
-    rows = points.read(5, 9, room)
-    assert np.shares_memory(rows, room)
-    np.testing.assert_allclose(room[:4], expected, rtol=1e-6)
-    assert (room[4:] == 7).all()
-    np.testing.assert_array_equal(x, X.astype(np.float32))
-    points.read_ahead(3, 8)
-    if source is Read:
-        assert points.x.ahead == [(3, 8)]
-
-
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("bends", [False, True])
-def test_points_under_a_scheme_are_those_that_it_gives(bends, shared):
-    class Cubed(StandardScaler):
-        """No affine map."""
-
-        def transform(self, x):
-            return super().transform(x) ** 3
-
-    scheme = Cubed() if bends else StandardScaler()
-    known = Decompositions(X) if shared else None
-    z, z_test = normalize(scheme, X, X[:7] + 1, np.float64, known, fold=True)
-    plain, plain_test = normalize(type(scheme)(), X, X[:7] + 1, np.float64)
-    assert isinstance(z, Under)
-    assert isinstance(z_test, Under)
-    assert (z.shape, z_test.shape, z.density) == ((40, 3), (7, 3), 1.0)
-    np.testing.assert_allclose(z[:], plain, atol=1e-12)
-    np.testing.assert_allclose(z_test[:], plain_test, atol=1e-12)
-    np.testing.assert_allclose(z[3:9], plain[3:9], atol=1e-12)
-    room = np.full((8, 3), 7.0)
-    np.testing.assert_allclose(z.read(3, 9, room), plain[3:9], atol=1e-12)
-    assert (room[6:] == 7).all()
-    assert (z.map is None) == (z.fold is None) == bends
-    np.testing.assert_allclose(z.surrogate.mean, plain.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(z.surrogate.variances, plain.var(axis=0), rtol=1e-9)
-    nothing = normalize(type(scheme)(), X, X[:0], np.float32, None, fold=True)[1]
-    assert (nothing.shape, nothing.dtype) == ((0, 3), np.float32)
-    matrix, mean = np.random.default_rng(3).standard_normal((2, 3)), plain.mean(axis=0) + 1
-    turned = z.mapped(matrix, mean)
-    expected = (plain - mean) @ matrix.T
-    assert (turned.shape, turned.dtype) == ((40, 2), np.float64)
-    np.testing.assert_allclose(turned[:], expected, atol=1e-12)
-    assert (turned.x is z) == bends
-    np.testing.assert_allclose(
-        turned.map.apply(turned.x[:] - turned.map.centre), (expected - turned.map.image), atol=1e-12
-    )
-    np.testing.assert_allclose(turned.surrogate.mean, expected.mean(axis=0), atol=1e-11)
-    np.testing.assert_allclose(turned.surrogate.variances, expected.var(axis=0), rtol=1e-9)
-
-
-def test_the_terms_of_a_coordinate_are_compared_with_the_coordinate():
-    """Of z = 2 (x - m) + c the terms are sqrt(4 (x - m)^2 + c^2)."""
-    x = np.array([[1.0], [2.0], [4.0]])
-    for matrix in (np.array([2.0]), np.array([[2.0]])):
-        centred = AffineMap(matrix, np.array([3.0]), np.array([5.0]))
-        terms = np.sqrt(np.mean(4 * (x[:, 0] - 3) ** 2 + 25))
-        sizes = np.sqrt(np.mean((2 * (x[:, 0] - 3) + 5) ** 2))
-        assert _measure_amplification(centred, x) == pytest.approx(terms / sizes, rel=1e-12)
-    two = AffineMap(np.array([[1.0, 1.0], [0.0, 0.0]]), np.zeros(2), np.zeros(2))
-    pairs = np.array([[1.0, -0.9], [2.0, -2.1]])
-    terms, sizes = (
-        np.sqrt(np.mean((pairs**2).sum(axis=1))),
-        np.sqrt(np.mean(pairs.sum(axis=1) ** 2)),
-    )
-    assert _measure_amplification(two, pairs) == pytest.approx(terms / sizes, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("offset", "dtype", "about_zero"),
-    [
-        (1e5, np.float64, True),
-        (1e8, np.float64, False),
-        (10, np.float32, True),
-        (1e3, np.float32, False),
-    ],
-)
-def test_a_map_is_folded_about_zero_where_that_loses_few_digits(offset, dtype, about_zero):
-    x = X[:, :1] * 1.0 + offset
-    scheme_map = AffineMap(np.array([2.0]), np.array([offset]), np.array([1.0]))
-    folded = choose_fold(scheme_map, x, dtype)
-    assert (folded.centre[0] == 0) == about_zero
-    np.testing.assert_allclose(
-        folded.apply(x - folded.centre) + folded.image, 2 * (x - offset) + 1, rtol=1e-6
-    )
 
 
 @pytest.mark.parametrize(
@@ -143,7 +26,7 @@ def test_points_are_copied_a_megabyte_at_a_time_and_larger_batches_alone(dtype, 
     x = np.broadcast_to(np.zeros(3, dtype), (60_000, 3))
     inner = Objective(costs.least_squares, x, np.zeros(60_000, dtype), False)
     made = Minibatch.around(inner, Batches(60_000, size))
-    assert (made.batches.stretch, made.batches.in_blocks) == (stretch, False)
+    assert made.batches.stretch == stretch
     assert not made.full_batch
     assert made.at(5) is inner
     assert made.order == made.batches.description
@@ -254,5 +137,3 @@ def test_points_that_a_scheme_leaves_as_they_are_are_not_copied():
     assert transform_points(Same(), X, np.float64) is X
     single = transform_points(Same(), X, np.float32)
     np.testing.assert_array_equal(single, X.astype(np.float32))
-    surrogate = Surrogate(X, holds_all_points=True)
-    assert len(surrogate) == 40

@@ -1,0 +1,385 @@
+"""Points in memory maps: the same descents as of points in memory, and nothing left behind."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import QuantileTransformer
+
+from normbench.choices import build, import_target, options
+from normbench.datasets import UserError, make_dataset
+from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
+from normbench.datasets.on_disk import points
+from normbench.engine.fast import blocked, hessian, triangle
+from normbench.engine.scheme.learned import fit_by_blocks
+from normbench.engine.settings import Settings
+from normbench.job import Job, PointsCaches, run
+from normbench.normalizers.decomposition import Decompositions, mean_and_covariance, moment_rows
+from tests import door
+from tests.cases import names
+from tests.door import mapped
+
+STEP_SIZES = (0.01, 0.1, 1.0)
+SCHEMES = [name for name in names("normalizer") if name not in ("chain", "power")]
+# One of a number a feature, one that turns, and one that is no affine map.
+QUICK = ("standard", "pca_sphere", "quantile")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(points, "BLOCK_BYTES", 1 << 12)
+
+
+def scheme(name):
+    return build("normalizer", options("normalizer", name))
+
+
+def cloud(rng, count=900, condition=1e3, offset=0.0, classes=2):
+    """Return points of a covariance of this condition number, and classes that overlap."""
+    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    x = rng.standard_normal((count, 6)) * np.geomspace(1, condition**-0.5, 6) @ turn
+    drawn = x @ turn.T[0] + rng.standard_normal(count)
+    y = np.digitize(drawn, np.quantile(drawn, np.arange(1, classes) / classes))
+    return x + offset, y
+
+
+def made(x, y, classes=2, **more):
+    labels = [f"c{number}" for number in range(classes)]
+    return make_dataset("cloud", x, y, source="made", class_names=labels, **more)
+
+
+def ran(data, name, cost="softmax", read=False, **more):
+    if read:
+        data = replace(data, x=mapped(data.x), x_test=mapped(data.x_test))
+    # Points in memory maps are not refined by themselves.
+    settings = {"step_sizes": STEP_SIZES, "iterations": 60, "refine": False} | more
+    job = Job(
+        dataset=data,
+        cost=import_target("cost", options("cost", cost)["_target_"]),
+        normalizer=scheme(name) if isinstance(name, str) else name,
+        optimizer=build("optimizer", options("optimizer", "gradient_descent")),
+        settings=Settings(**settings),
+    )
+    return run(job, shared=PointsCaches())
+
+
+def histories(outcome):
+    return {
+        (step.step_size, name): values
+        for step in outcome.steps
+        for name, values in step.histories.items()
+    }
+
+
+def assert_same_histories(one, other, rtol):
+    mine, theirs = histories(one), histories(other)
+    assert mine.keys() == theirs.keys()
+    for key, values in mine.items():
+        np.testing.assert_allclose(values, theirs[key], rtol=rtol, atol=rtol, err_msg=str(key))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SCHEMES],
+)
+def test_histories_are_those_of_points_in_memory(rng, name):
+    x, y = cloud(rng, condition=1e6)
+    held = np.arange(len(x)) % 4 == 0
+    data = made(x[~held], y[~held], x_test=x[held], y_test=y[held])
+    whole, other = (ran(data, name, read=read) for read in (False, True))
+    assert [step.verdict for step in whole.steps] == [step.verdict for step in other.steps]
+    assert_same_histories(whole, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize("batch_order", ["shuffled", "replacement"])
+def test_batches_are_those_of_points_in_memory(rng, batch_order):
+    data = made(*cloud(rng))
+    settings = {"batch": 70, "batch_order": batch_order, "iterations": 5}
+    whole, other = (ran(data, "standard", read=read, **settings) for read in (False, True))
+    assert_same_histories(whole, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["standard", "pca_sphere"])
+def test_float32_keeps_its_digits(rng, name):
+    data = made(*cloud(rng, condition=1e3), precision="float32")
+    whole, other = (ran(data, name, precision="float32", read=read) for read in (False, True))
+    assert_same_histories(whole, other, rtol=1e-4)
+
+
+@pytest.mark.quick_cases(3)
+@pytest.mark.parametrize(
+    ("load", "cost"),
+    [
+        (breast_cancer, "softmax"),
+        pytest.param(iris, "multiclass_softmax", marks=pytest.mark.slow),
+        (wine, "multiclass_softmax"),
+        pytest.param(digits, "multiclass_softmax", marks=pytest.mark.slow),
+        (diabetes, "least_squares"),
+    ],
+)
+def test_all_that_is_found_is_found_of_a_memory_map(load, cost):
+    data = load()
+    for name in ("identity", "standard", "pca_sphere"):
+        assert_same_findings(ran(data, name, cost), ran(data, name, cost, read=True))
+
+
+def assert_same_findings(whole, other):
+    assert whole.findings.tags == other.findings.tags
+    metrics, others = whole.findings.metrics, other.findings.metrics
+    assert metrics.keys() == others.keys()
+    for key, value in metrics.items():
+        if "seconds" not in key:  # at rounding level: a gradient's norm, and what is dead
+            np.testing.assert_allclose(value, others[key], rtol=1e-7, atol=1e-13, err_msg=key)
+    for key, (steps, values) in whole.findings.series.items():
+        np.testing.assert_array_equal(steps, other.findings.series[key][0])
+        size = np.abs(values).max()
+        np.testing.assert_allclose(
+            values, other.findings.series[key][1], rtol=1e-7, atol=1e-12 * size, err_msg=key
+        )
+    for mine, theirs in zip(whole.steps, other.steps):
+        assert mine.verdict == theirs.verdict
+        assert mine.metrics.keys() == theirs.metrics.keys()
+
+
+@pytest.mark.parametrize("start", ["same_function", "normal"])
+def test_other_starts_are_the_same(rng, start):
+    x, y = cloud(rng)
+    for name in ("pca_sphere", "minmax"):
+        whole, read = (ran(made(x, y), name, start=start, starts=2, read=w) for w in (False, True))
+        assert_same_histories(whole, read, rtol=1e-10)
+    with pytest.raises(UserError, match="no affine map"):
+        ran(made(x, y), "quantile", start="same_function", read=True)
+
+
+@pytest.mark.parametrize("l2_in", ["transformed", "features"])
+def test_a_penalty_is_on_the_same_weights(rng, l2_in):
+    x, y = cloud(rng, classes=3)
+    found = []
+    for read in (False, True):
+        data = made(x, y, classes=3)
+        job = Job(
+            dataset=replace(data, x=mapped(x)) if read else data,
+            cost=import_target("cost", options("cost", "multiclass_softmax")["_target_"]),
+            normalizer=scheme("pca_sphere"),
+            optimizer=build("optimizer", options("optimizer", "adam")),
+            settings=Settings(STEP_SIZES, 40, start="normal", theory="full"),
+            l2=0.01,
+            l2_in=l2_in,
+        )
+        found.append(run(job))
+    assert_same_histories(*found, rtol=1e-9)
+    least, other = (outcome.findings.metrics["theory/minimum"] for outcome in found)
+    assert least == pytest.approx(other, rel=1e-9)
+
+
+def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
+    monkeypatch.setattr("normbench.measures.contract.MAX_SHOWN_POINTS", 100)
+    x, y = cloud(rng)
+    record = ("points", "biplot", "components", "spectrum", "contours", "hessian", "features")
+    wide = made(x[:, :1], y)
+    whole, read = (ran(made(x, y), "standard", record=record, read=w) for w in (False, True))
+    assert "101 of 900 points are shown" in read.findings.tags["theory_note"]
+    assert "are shown" not in whole.findings.tags.get("theory_note", "")
+    assert read.arrays.keys() == whole.arrays.keys()
+    assert len(read.arrays["features"]["values"]) == 101
+    np.testing.assert_allclose(
+        read.arrays["spectrum"]["after"], whole.arrays["spectrum"]["after"], rtol=1e-10
+    )
+    for word, part in (("points", "axes"), ("points", "mean"), ("biplot", "shares")):
+        mine, theirs = (np.abs(found.arrays[word][part]) for found in (read, whole))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+    for place in ("start", "minimum"):
+        np.testing.assert_allclose(
+            read.arrays["hessian"][place], whole.arrays["hessian"][place], rtol=1e-6
+        )
+    assert ran(wide, "standard", record=("fit",), read=True).arrays["fit"]
+
+
+def test_a_shown_point_is_among_those_that_are_shown(rng, monkeypatch):
+    monkeypatch.setattr("normbench.measures.contract.MAX_SHOWN_POINTS", 50)
+    x, y = cloud(rng)
+    for read in (False, True):
+        shown = ran(made(x, y), "pca", record=("components",), shown_point=777, read=read)
+        np.testing.assert_array_equal(
+            shown.arrays["components"]["original"], x[777].astype(np.float32)
+        )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
+    x, _ = cloud(rng, count=9000, condition=1e4, offset=offset)
+    mean, covariance = mean_and_covariance(mapped(x))
+    centred = x - x[0]
+    exact = np.array([np.sum(column.astype(np.longdouble)) for column in centred.T]) / len(x)
+    np.testing.assert_allclose(
+        mean - x[0], np.asarray(exact, float), rtol=1e-12, atol=2e-8 * (offset > 0)
+    )
+    expected = np.cov((centred - np.asarray(exact, float)).T, bias=True)
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(covariance, expected, rtol=1e-12, atol=1e-12 * size)
+    few = moment_rows(mapped(x)) - mean
+    assert len(few) == 7
+    np.testing.assert_allclose(few.mean(axis=0), 0, atol=1e-14 + 1e-16 * offset)
+    np.testing.assert_allclose(
+        few.T @ few / len(few), expected, rtol=1e-12, atol=(1e-12 + 1e-15 * offset) * size
+    )
+
+
+@pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
+def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch):
+    monkeypatch.setattr(
+        "normbench.engine.scheme.learned.available_bytes", lambda: 8 * 700_000
+    )  # 2 columns
+    """And nothing of other points that it has learned of before."""
+    x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
+    whole, blocks = scheme(name).fit(x), scheme(name)
+    fit_by_blocks(blocks, mapped(10 * x[:900]), Decompositions(mapped(10 * x[:900])))
+    read = mapped(x)
+    fit_by_blocks(blocks, read, Decompositions(read))
+    np.testing.assert_allclose(
+        blocks.transform(x[:50]), whole.transform(x[:50]), rtol=1e-9, atol=1e-10
+    )
+
+
+def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypatch):
+    x, _ = cloud(rng)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
+    with pytest.raises(UserError, match="PCA, which learns from all points at once: takes"):
+        fit_by_blocks(PCA(), mapped(x), Decompositions(mapped(x)))
+    monkeypatch.setattr("normbench.engine.scheme.learned.available_bytes", lambda: 1000)
+    with pytest.raises(UserError, match="RobustScaler: sorts a column of 900 points"):
+        fit_by_blocks(scheme("robust"), mapped(x), Decompositions(mapped(x)))
+
+
+class Plain:
+    """A user's scheme without scikit-learn's base classes."""
+
+    def fit(self, X):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+def test_a_scheme_without_base_classes_takes_a_memory_map(rng):
+    data = made(*cloud(rng, offset=3.0))
+    whole, other = (ran(data, Plain(), read=read) for read in (False, True))
+    assert_same_histories(whole, other, rtol=1e-10)
+
+
+def problems(rng, cost, classes, l2=0.0, offset=0.0):
+    x, y = cloud(rng, count=700, classes=max(2, classes), offset=offset)
+    y = y if classes > 1 else 2.0 * y - 1
+    function = import_target("cost", options("cost", cost)["_target_"])
+    for given in (x, mapped(x)):
+        z = door.points_under(scheme("pca_sphere"), given)
+        yield door.problem(function, z, y, cost != "least_squares", l2, classes)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("l2", [0.0, 0.2, np.diag(np.arange(1.0, 7.0)) + 0.1])
+def test_second_derivatives_are_those_of_points_in_memory(rng, l2, offset, monkeypatch):
+    for kept in (0, 1 << 20):
+        monkeypatch.setattr(hessian, "MAX_CACHE_BYTES", kept)
+        whole, other = problems(rng, "multiclass_softmax", 3, l2, offset)
+        weights, direction = rng.standard_normal((2, 3, 7))
+        expected = whole.hessian(weights)
+        size = np.abs(expected.matrix()).max()
+        found = other.hessian(weights)
+        assert found.shape == expected.shape
+        assert not found.is_zero
+        np.testing.assert_allclose(found.matrix(), expected.matrix(), atol=1e-9 * size)
+        products = found.times(direction), expected.times(direction)
+        np.testing.assert_allclose(*products, atol=1e-9 * size)
+        assert found.largest() == pytest.approx(expected.largest(), rel=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_least_squares_becomes_a_triangle_in_one_reading(rng, offset):
+    whole, read = problems(rng, "least_squares", 1, offset=offset)
+    assert triangle.pays_off(read, 1, 1)
+    weights = rng.standard_normal((4, 1, 7))
+    expected = whole.evaluate(weights)
+    found = triangle.make_triangle(read).evaluate(weights)
+    np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-10)
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-8, atol=1e-10)
+
+
+def test_runs_that_do_not_fit_together_go_one_after_the_other(rng, monkeypatch):
+    whole, read = problems(rng, "multiclass_softmax", 3, 0.1)
+    weights = rng.standard_normal((5, 3, 7))
+    expected = whole.evaluate(weights)
+    size = blocked.ARRAYS_PER_RUN * 8 * 3 * 7
+    monkeypatch.setattr(blocked, "SMALL_STACK_BYTES", 0)
+    monkeypatch.setattr(
+        blocked, "available_bytes", lambda: 2 * size / blocked.ARRAY_SHARE
+    )  # two at a time
+    for problem in (whole, read):
+        assert problem._runs_per_pass(5) == 2
+        for with_gradient in (True, False):
+            found = problem.evaluate(weights, with_gradient)
+            np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-12)
+            np.testing.assert_array_equal(found.misclassifications, expected.misclassifications)
+            assert (found.gradient is not None) == with_gradient
+        np.testing.assert_allclose(problem.evaluate(weights).gradient, expected.gradient, atol=1e-9)
+
+
+@pytest.mark.parametrize("subsample", [None, 500])
+def test_quantiles_are_learned_from_a_sample_or_from_all(rng, subsample):
+    x, _ = cloud(rng)
+    whole, read = (QuantileTransformer(n_quantiles=50, subsample=subsample) for _ in range(2))
+    fit_by_blocks(read, mapped(x), Decompositions(mapped(x)))
+    if subsample is None:
+        np.testing.assert_array_equal(read.transform(x), whole.fit(x).transform(x))
+    assert np.isfinite(read.transform(x)).all()
+
+
+def test_a_file_that_changes_during_the_descent_fails_the_job(rng, tmp_path):
+    x, y = cloud(rng)
+    file = tmp_path / "x.npy"
+    np.save(file, x)
+    opened = points.open_map("dataset.path=x.npy", file)
+    job = Job(
+        dataset=replace(made(x, y), x=opened),
+        cost=import_target("cost", "normbench.costs.softmax"),
+        normalizer=scheme("identity"),
+        optimizer=build("optimizer", options("optimizer", "gradient_descent")),
+        settings=Settings(STEP_SIZES, 3),
+    )
+    run(job)
+    with pytest.raises(UserError, match=r"dataset.path=x.npy: was changed while the sweep ran"):
+        run(job, lambda iteration: os.utime(file, ns=(1, iteration)))
+
+
+def test_a_memory_map_leaves_no_file_and_says_where_there_is_no_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(points, "_folder", [tmp_path / "sweep" / "1"])
+    rows = np.arange(12.0).reshape(6, 2)
+    written = points.write_map(iter([rows[:4], rows[4:]]), (6, 2), "float32")
+    np.testing.assert_array_equal(written, rows)
+    assert list(Path(tmp_path).iterdir()) == []
+    with pytest.raises(UserError, match=rf"1e\+06 GB of them are written to {tmp_path}, whose"):
+        points.write_map([], (10**12, 125), "float64")
+
+
+def test_the_pages_of_blocks_are_given_back():
+    def resident():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
+
+    if not resident():
+        pytest.skip("the system does not tell")
+    x = points.write_map((np.zeros((1000, 1000)) for _ in range(4)), (4000, 1000), "float64")
+    before = resident()
+    assert sum(block.sum() for _, block in points.iterate_blocks(x, 100)) == 0
+    assert resident() - before < 4000
+    assert x.sum() == 0
+    assert resident() - before > 20_000
