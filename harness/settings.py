@@ -590,9 +590,6 @@ TABLE = (
         _memory,
         recorded=False,
     ),
-    Setting(
-        recorded=False,
-    ),
     Setting("data_dir", Role.LOCATION, CACHE, "the folder of downloaded data", python=False),
     Setting("dataset.*", Role.PROBLEM, OF_OPTIONS, "options of a data set"),
     Setting(

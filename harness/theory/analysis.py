@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import is_in_memory
+from normbench.datasets.on_disk.points import Points, is_in_memory
 from normbench.engine.hessian import Hessian, score_curvatures
 from normbench.engine.problem import Cost, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
