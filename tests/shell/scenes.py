@@ -484,7 +484,7 @@ SCENES = {
     ),
     "disk": Scene(
         (
-            "dataset=npy dataset.path=x.npy dataset.targets=y.npy memory=300MB "
+            "dataset=npy dataset.path=x.npy dataset.targets=y.npy dataset.in_blocks=true "
             "normalizer=identity,standard,pca_sphere iterations=5 step_sizes=[0.1,1] figures=[]",
             "dataset=npz dataset.path=xy.npz normalizer=standard iterations=5 step_sizes=[0.1] "
             "figures=[]",
