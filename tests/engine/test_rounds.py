@@ -7,10 +7,10 @@ from sklearn.datasets import load_breast_cancer
 from normbench.costs import softmax
 from normbench.engine import rounds as rounds_module
 from normbench.engine.descent import Histories, descend
-from normbench.engine.problem import Objective
 from normbench.engine.rounds import EXTRA_SHADOWS, SHADOW_DISTANCE, Rounds, _measure_lengths
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
+from tests import door
 
 SIZES = [1e-3, 1.0, 10.0, 100.0]
 ITERATIONS = 100
@@ -20,13 +20,15 @@ ITERATIONS = 100
 def problem():
     data = load_breast_cancer()
     x = PCASphere().fit_transform(data.data)
-    return Objective(softmax, x, 2.0 * data.target - 1, True, 0.0, 1)
+    return door.problem(softmax, x, 2.0 * data.target - 1, True)
 
 
 def rounds_of(problem, checkpoint=None, optimizer=None, shadows=True, dtype=np.float64):
     start = np.zeros((1, *problem.shape), dtype)
     rule = optimizer or gradient_descent()
-    return Rounds(problem, None, start, lambda w: w, rule, ITERATIONS, shadows, checkpoint)
+    return Rounds(
+        problem, None, start, lambda w: w, rule, door.plan(ITERATIONS), shadows, checkpoint
+    )
 
 
 def test_runs_are_those_of_a_descent_without_shadows(problem):
@@ -36,7 +38,7 @@ def test_runs_are_those_of_a_descent_without_shadows(problem):
         gradient_descent(),
         np.zeros((len(SIZES), *problem.shape)),
         np.array(SIZES),
-        ITERATIONS,
+        door.plan(ITERATIONS),
     )
     with_shadows = rounds_of(problem).descend(SIZES)
     assert np.array_equal(plain.cost, with_shadows.cost)
@@ -67,9 +69,9 @@ def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch
 
     def directions(sizes):
         """Return where the first shadows of the last step size's two runs are moved to."""
-        Rounds(problem, None, starts, lambda w: w, gradient_descent(), ITERATIONS, True).descend(
-            sizes
-        )
+        Rounds(
+            problem, None, starts, lambda w: w, gradient_descent(), door.plan(ITERATIONS), True
+        ).descend(sizes)
         moved = noted[1][-2:] - starts
         noted.clear()
         return moved / np.linalg.norm(moved, axis=(1, 2), keepdims=True)
@@ -95,19 +97,6 @@ def test_a_run_that_has_diverged_needs_no_shadow(problem):
     rounds = rounds_of(problem)
     rounds.far = 1e-3  # times the start's cost, which every run stays above
     assert rounds.descend(SIZES).shadows == {}
-
-
-def test_runs_that_leave_end_there_and_change_no_other(problem):
-    whole = rounds_of(problem, shadows=False).descend(SIZES)
-
-    def leave(k, alive, costs):
-        return (k == 20) & (alive % 2 == 0)
-
-    short = rounds_of(problem).descend(SIZES, leave=leave)
-    assert np.isfinite(short.cost[::2, :21]).all()
-    assert np.isnan(short.cost[::2, 21:]).all()
-    np.testing.assert_allclose(short.cost[1], whole.cost[1], rtol=1e-12)
-    assert (short.diverged_at == -1).all()
 
 
 def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
@@ -181,36 +170,6 @@ def test_finished_rounds_of_another_descent_are_made_again(problem):
     assert np.array_equal(fewer.cost, rounds_of(problem).descend(SIZES[:2]).cost)
 
 
-def test_who_says_what_leaves_is_told_again_of_a_round_that_was_finished(problem):
-    def told_to():
-        seen = []
-        return (
-            seen,
-            lambda k, alive, costs: (
-                seen.append((k, alive.tolist())) or np.full(len(alive), k == 10)
-            ),
-        )
-
-    def two_rounds(file, leave):
-        rounds = rounds_of(problem, file)
-        rounds.descend(SIZES[:2])
-        rounds.descend(SIZES[:3], leave=leave)
-        return rounds.descend(SIZES), rounds
-
-    whole, say = told_to()
-    plain, _ = two_rounds(None, say)
-    file = File(2 * ITERATIONS)  # in the third round: the one that is left asks for nothing
-    with pytest.raises(InterruptedError):
-        two_rounds(file, told_to()[1])
-    assert int(file.parts["round"]) >= 2
-    file.after = -1
-    again, say = told_to()
-    resumed, rounds = two_rounds(file, say)
-    assert again == whole
-    assert np.array_equal(plain.cost, resumed.cost)
-    assert rounds.seconds == float(file.parts["round_seconds"]) > 0
-
-
 def test_a_round_of_other_step_sizes_is_made_again(problem):
     file = File(ITERATIONS + 20)
     with pytest.raises(InterruptedError):
@@ -221,18 +180,15 @@ def test_a_round_of_other_step_sizes_is_made_again(problem):
     assert np.array_equal(found.cost, rounds_of(problem).descend(others).cost)
 
 
-def noted_rounds(monkeypatch, costs=None):
+def noted_rounds(monkeypatch, costs):
     """Return a list of the starts and sizes of each round from now on.
 
     costs: what the rounds cost `(R, K + 1)`, one after the other, in place of descending.
     """
-    noted, left = [], None if costs is None else iter(costs)
+    noted, left = [], iter(costs)
 
-    def note(train, test, optimizer, start, sizes, iterations, progress=None, **more):
+    def note(train, test, optimizer, start, sizes, plan, progress=None, **more):
         noted.append((start, sizes))
-        arguments = train, test, optimizer, start, sizes, iterations, progress
-        if left is None:
-            return descend(*arguments, **more)
         cost = np.array(next(left), dtype=float)
         none_diverged = np.full(len(cost), -1)
         return Histories(cost, None, None, None, none_diverged, start + 1.0)
@@ -248,36 +204,12 @@ def unit_direction(shape, size, start, shadow):
     return drawn / np.sqrt(np.sum(drawn**2))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_scout_has_beside_each_run_its_shadow_by_the_runs_first_step(problem, dtype, monkeypatch):
-    noted = noted_rounds(monkeypatch)
-    starts = np.stack([np.zeros(problem.shape), np.full(problem.shape, 0.1)]).astype(dtype)
-    rounds = Rounds(problem, None, starts, lambda w: w, gradient_descent(), 3, True)
-    sizes = [0.5, 2.0, 40.0]
-    rounds.scout(sizes, leave=lambda k, alive, costs: np.full(len(alive), k == 1))
-    ((start, of_runs),) = noted
-    assert of_runs.tolist() == [*np.repeat(sizes, 2), *np.repeat(sizes, 2)]
-    runs, shadows = start[:6], start[6:]
-    assert start.dtype == dtype
-    np.testing.assert_array_equal(runs, np.concatenate([starts] * 3))
-    gradient = problem.evaluate(starts).gradient.astype(np.float64)
-    share = SHADOW_DISTANCE[np.dtype(dtype).name]
-    for run, size in enumerate(np.repeat(sizes, 2)):
-        length = share * size * np.sqrt(np.sum(gradient[run % 2] ** 2))
-        expected = length * unit_direction(problem.shape, size, run % 2, 0)
-        moved = shadows[run].astype(np.float64) - runs[run]
-        rounding = 2 * np.finfo(dtype).eps * np.abs(runs[run]).max()
-        np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=rounding)
-    assert len(rounds.finished) == 1
-    assert rounds.run_iterations == 12  # one iteration each, before they leave
-
-
 def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, monkeypatch):
     """The first parts from its run by more than a share of the excess, and meets it at the end."""
     run = [[1.0, 5.0, 0.5], [1.0, 0.9, 0.8]]
     noted = noted_rounds(monkeypatch, [run, [[1.0, 4.0, 0.5]], [[1.0, 4.0, 0.5], [1.0, 2.0, 0.1]]])
     start = np.zeros((2, *problem.shape))
-    rounds = Rounds(problem, None, start, lambda w: w, gradient_descent(), 2, True)
+    rounds = Rounds(problem, None, start, lambda w: w, gradient_descent(), door.plan(2), True)
     histories = rounds.descend([3.0])
     (_, _), (first, sizes), (others, other_sizes) = noted
     assert (sizes.tolist(), other_sizes.tolist()) == ([3.0], [3.0, 3.0])
@@ -320,16 +252,6 @@ def test_the_seconds_of_the_first_round_are_those_of_all_commands(problem, monke
     resumed = rounds_of(problem, file, shadows=False)
     resumed.descend([1.0])
     assert resumed.seconds == 12
-
-
-def test_passes_are_the_iterations_that_runs_have_made(problem, monkeypatch):
-    noted_rounds(monkeypatch, [[[1.0, 0.5, np.nan], [1.0, 0.5, 0.2]], [[1.0, np.nan, np.nan]]])
-    rounds = rounds_of(problem, shadows=False)
-    assert rounds.run_iterations == 0
-    rounds.descend([1.0, 2.0])
-    assert rounds.run_iterations == 3
-    rounds.descend([4.0])
-    assert rounds.run_iterations == 3
 
 
 def test_lengths_are_those_of_each_run_and_do_not_overflow():
