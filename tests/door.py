@@ -61,22 +61,14 @@ def descend_again(job: Job, sizes: tuple[float, ...], **changes: Any) -> Outcome
     return run(replace(job, settings=replace(settings, **changes)))
 
 
-def problem(
-    cost: Any,
-    x: Any,
-    y: Any,
-    classify: bool,
-    l2: Any = 0.0,
-    scores: int = 1,
-    leaves_out_class: bool = True,
-) -> Problem:
+def problem(cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: int = 1) -> Problem:
     """Return the mean of a cost over points x (P, N), as a function of weights (R, C, N + 1).
 
     It can `evaluate(weights)`, which gives costs, misclassifications and the gradient, and has a
     `hessian(weights)` of the weights of one run, with its `matrix()` and its products `times`.
     `held_out(points, targets)` gives the problem of other points under the same model.
     """
-    return Problem(Linear(leaves_out_class=leaves_out_class), cost, x, y, classify, scores, l2)
+    return Problem(Linear(leaves_out_class=True), cost, x, y, classify, scores, l2)
 
 
 def penalty(l2: float, scheme: Any) -> Any:
