@@ -1,7 +1,5 @@
 """A scheme of the target: fitted on training targets, and costs in the target's own units."""
 
-from dataclasses import replace
-
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -9,15 +7,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import compare, names
-from normbench.costs import least_squares
 from normbench.costs.declaration import Traits
 from normbench.datasets import Sampling, UserError, make_dataset
 from normbench.datasets.target_scheme import with_target_scheme
-from normbench.engine.settings import Settings
-from normbench.job import Job, run
-from normbench.optimizers import gradient_descent
 from normbench.results.store.rows import as_rows
-from tests.engine.fast.test_folded import Read
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 3))
@@ -67,28 +60,12 @@ def test_identity_has_the_recorded_cost_and_its_root():
     assert "test RMS error" in comparison.table
 
 
-def test_a_penalty_and_folded_points_change_nothing_of_it():
-    plain = own_units(target_scheme="standard")
-    folded = own_units(target_scheme="standard", fold=True)
-    for name, values in plain.items():
-        assert folded[name] == pytest.approx(values, rel=1e-9)
+def test_a_penalty_is_no_part_of_it():
     penalized = compare(
         *(X, Y, "least_squares", "standard"), l2=0.1, target_scheme="identity", **GRID
     )
     (row,) = as_rows(penalized.sweep.of_role(names.SCHEME))
     assert row[names.OWN_COST.column] < row[names.FINAL_COST.column]  # of the predictions alone
-
-
-def test_points_that_are_read_have_it_too():
-    whole = with_target_scheme(DATA, StandardScaler())
-    optimizer, settings = gradient_descent(), Settings((0.1, 1e200), iterations=20)
-    steps, read_steps = (
-        run(Job(data, least_squares, StandardScaler(), optimizer, settings)).steps
-        for data in (whole, replace(whole, x=Read(whole.x)))
-    )
-    key = names.OWN_COST.key
-    assert read_steps[0].metrics[key] == pytest.approx(steps[0].metrics[key], rel=1e-9)
-    assert key not in steps[1].metrics  # it diverged
 
 
 def test_a_scheme_without_a_straight_line_maps_predictions_back():

@@ -18,7 +18,6 @@ from normbench.datasets.files import TableOptions, table_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
-from tests.engine.fast.test_folded import Read
 
 RNG = np.random.default_rng(2)
 FRAME = pd.DataFrame(
@@ -52,11 +51,6 @@ GRID = {"step_sizes": [0.1, 1.0], "iterations": 10}
 )
 def test_columns_are_found_as_they_are_named(columns, positions):
     assert find_features(DATA, columns, "normalizer.columns") == positions
-
-
-def test_numeric_columns_are_found_in_points_that_are_read():
-    points = make_dataset("read", Read(DATA.x), DATA.y, class_names=["a", "b"], source="-")
-    assert find_features(points, "numeric", "normalizer.columns") == NUMERIC
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 from normbench.choices import build, options
-from normbench.engine.scheme.applying import normalize
-from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.normalizers import FeatureSelection, OnColumns, PCARotation, PCASphere
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
-from normbench.normalizers.decomposition import Decompositions
 from tests.cases import names
-from tests.engine.fast.test_folded import Read
 
 NAMES = tuple("abcd")
 CHOSEN, OTHERS = [0, 2], [1, 3]
@@ -51,15 +47,6 @@ def test_an_affine_scheme_stays_affine(name, x):
         np.testing.assert_allclose(found(3 * x), some.transform(3 * x), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", names("normalizer"))
-@pytest.mark.parametrize("read", [False, True])
-def test_it_learns_the_same_from_points_that_are_folded_or_read(name, read, x):
-    whole, _ = normalize(on_columns(scheme(name)), x, x[:0], "float64")
-    points = Read(x) if read else x
-    under, _ = normalize(on_columns(scheme(name)), points, points[:0], "float64", fold=True)
-    np.testing.assert_allclose(under[:80], whole, rtol=1e-7, atol=1e-7)
-
-
 @pytest.mark.parametrize("name", ["standard", "minmax", "pca_sphere", "quantile"])
 def test_what_has_an_inverse_has_it_on_columns_too(name, x):
     some = on_columns(scheme(name)).fit(x)
@@ -87,9 +74,6 @@ def test_no_column_leaves_all_as_they_are(x):
     np.testing.assert_array_equal(some.transform(x), x)
     np.testing.assert_array_equal(some.inverse_transform(x), x)
     np.testing.assert_array_equal(find_affine_map(some)(x), x)
-    learned = on_columns(PCASphere(), [])
-    fit_by_blocks(learned, Read(x), Decompositions(Read(x)))
-    np.testing.assert_array_equal(learned.transform(x), x)
 
 
 def test_points_keep_their_type(x):
