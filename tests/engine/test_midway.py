@@ -1,55 +1,35 @@
-"""Batches that are copied together, and the arrays of a descent that is on its way."""
+"""State of a descent on its way: histories as they grow, written and read back."""
 
 import numpy as np
 import pytest
 
-from normbench import costs
-from normbench.engine.batches import Batches
 from normbench.engine.midway import GrowingHistories, Midway
-from normbench.engine.minibatch import Minibatch
-from normbench.engine.problem import Evaluation, Objective
+from normbench.engine.problem import Evaluation
 from normbench.engine.scheme.applying import transform_points
+from tests import door
+from tests.door import Batches
 
 X = np.random.default_rng(2).standard_normal((40, 3)) * [1.0, 5.0, 0.1] + [0.0, 3.0, -1.0]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "size", "stretch"),
-    [
-        (np.float64, 1, 43_690),
-        (np.float64, 30_000, 1),
-        (np.float64, 50_000, 1),
-        (np.float32, 7, 12_483),
-    ],
-)
-def test_points_are_copied_a_megabyte_at_a_time_and_larger_batches_alone(dtype, size, stretch):
-    x = np.broadcast_to(np.zeros(3, dtype), (60_000, 3))
-    inner = Objective(costs.least_squares, x, np.zeros(60_000, dtype), False)
-    made = Minibatch.around(inner, Batches(60_000, size))
-    assert made.batches.stretch == stretch
-    assert not made.full_batch
-    assert made.at(5) is inner
-    assert made.order == made.batches.description
-
-
 class Counted:
-    """A problem of two scores that counts, whose records are two updates apart."""
+    """A problem of two scores that counts."""
 
-    classify, order, inner_shape, full_batch = True, "an order", (2, 3), True
+    classify, model = True, "a model"
 
-    def updates_before(self, record):
-        return 2 * record
-
-    def at(self, updates):
-        return self
-
-    def evaluate(self, weights, with_gradient, memory):
+    def evaluate(self, weights, with_gradient):
         return Evaluation(weights.sum(axis=(1, 2)), None, np.full(len(weights), 9))
+
+
+def growing():
+    """Return empty histories of four runs, whose five records are two updates apart."""
+    plan = door.plan(5, Batches(4, 2))
+    return GrowingHistories(Counted(), Counted(), plan, np.zeros((4, 2, 3)))
 
 
 def half_way():
     """Return the histories of four runs before iteration 3, one of which ended at iteration 1."""
-    histories = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    histories = growing()
     alive = np.arange(4)
     for k in range(3):
         if k == 1:
@@ -74,7 +54,7 @@ def test_histories_are_written_where_their_runs_are_and_read_back():
     np.testing.assert_array_equal(test_counts[2], [9, *[np.nan] * 5])
     np.testing.assert_array_equal(histories.final[:, 0, 0], [3, 3, 1, 3])
     arrays = histories.to_arrays(midway)
-    new = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    new = growing()
     again = new.read(arrays)
     assert (again.k, again.updates, again.alive.tolist()) == (3, 5, [0, 1, 3])
     for mine, theirs in zip((*again.state, again.weights), (*midway.state, midway.weights)):
@@ -89,14 +69,14 @@ def test_histories_are_written_where_their_runs_are_and_read_back():
 
 
 WRONG = {
-    "problems": np.array("Another Counted"),
+    "model": np.array("another model"),
     "order": np.array("another"),
     "diverged_at": [np.array([-1, -1, 3, -1]), np.array([-2, -1, 1, -1]), np.zeros(4, int)],
     "iteration": [np.array(0), np.array(6), np.array(-1)],
     "updates": [np.array(3), np.array(7)],
     "final": [np.zeros((4, 2, 2)), np.zeros((4, 2, 3), np.float32), np.full((4, 2, 3), np.nan)],
-    "weights": [np.zeros((2, 2, 3)), np.full((3, 2, 3), np.inf)],
-    "state/0": [np.zeros(4), np.array(1.0), np.array(["a", "b", "c"]), np.full(3, np.nan)],
+    "weights": np.zeros((2, 2, 3)),
+    "state/0": [np.zeros(4), np.array(1.0), np.array(["a", "b", "c"])],
     "history/0": [np.zeros((4, 2)), np.full((4, 3), np.nan), np.zeros((4, 3), np.float32)],
     "history/3": [np.zeros((3, 3)), None],
 }
@@ -112,7 +92,7 @@ def test_arrays_of_another_descent_are_refused_and_nothing_is_taken(name, value)
     histories, midway = half_way()
     arrays = histories.to_arrays(midway)
     arrays = {key: array for key, array in (arrays | {name: value}).items() if array is not None}
-    new = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    new = growing()
     with pytest.raises((ValueError, KeyError)):
         new.read(arrays)
     assert np.isnan(new.train[0]).all()
@@ -123,7 +103,7 @@ def test_arrays_of_another_descent_are_refused_and_nothing_is_taken(name, value)
 def test_updates_lie_between_two_records(updates):
     histories, midway = half_way()
     arrays = histories.to_arrays(midway._replace(updates=updates))
-    new = GrowingHistories(Counted(), Counted(), np.zeros((4, 2, 3)), 5)
+    new = growing()
     assert new.read(arrays).updates == updates
 
 

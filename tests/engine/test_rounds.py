@@ -7,10 +7,10 @@ from sklearn.datasets import load_breast_cancer
 from normbench.costs import softmax
 from normbench.engine import rounds as rounds_module
 from normbench.engine.descent import Histories, descend
-from normbench.engine.problem import Objective
 from normbench.engine.rounds import EXTRA_SHADOWS, SHADOW_DISTANCE, Rounds, _measure_lengths
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
+from tests import door
 
 SIZES = [1e-3, 1.0, 10.0, 100.0]
 ITERATIONS = 100
@@ -20,13 +20,15 @@ ITERATIONS = 100
 def problem():
     data = load_breast_cancer()
     x = PCASphere().fit_transform(data.data)
-    return Objective(softmax, x, 2.0 * data.target - 1, True, 0.0, 1)
+    return door.problem(softmax, x, 2.0 * data.target - 1, True)
 
 
 def rounds_of(problem, checkpoint=None, optimizer=None, shadows=True, dtype=np.float64):
     start = np.zeros((1, *problem.shape), dtype)
     rule = optimizer or gradient_descent()
-    return Rounds(problem, None, start, lambda w: w, rule, ITERATIONS, shadows, checkpoint)
+    return Rounds(
+        problem, None, start, lambda w: w, rule, door.plan(ITERATIONS), shadows, checkpoint
+    )
 
 
 def test_runs_are_those_of_a_descent_without_shadows(problem):
@@ -36,7 +38,7 @@ def test_runs_are_those_of_a_descent_without_shadows(problem):
         gradient_descent(),
         np.zeros((len(SIZES), *problem.shape)),
         np.array(SIZES),
-        ITERATIONS,
+        door.plan(ITERATIONS),
     )
     with_shadows = rounds_of(problem).descend(SIZES)
     assert np.array_equal(plain.cost, with_shadows.cost)
@@ -67,9 +69,9 @@ def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch
 
     def directions(sizes):
         """Return where the first shadows of the last step size's two runs are moved to."""
-        Rounds(problem, None, starts, lambda w: w, gradient_descent(), ITERATIONS, True).descend(
-            sizes
-        )
+        Rounds(
+            problem, None, starts, lambda w: w, gradient_descent(), door.plan(ITERATIONS), True
+        ).descend(sizes)
         moved = noted[1][-2:] - starts
         noted.clear()
         return moved / np.linalg.norm(moved, axis=(1, 2), keepdims=True)
@@ -178,18 +180,15 @@ def test_a_round_of_other_step_sizes_is_made_again(problem):
     assert np.array_equal(found.cost, rounds_of(problem).descend(others).cost)
 
 
-def noted_rounds(monkeypatch, costs=None):
+def noted_rounds(monkeypatch, costs):
     """Return a list of the starts and sizes of each round from now on.
 
     costs: what the rounds cost `(R, K + 1)`, one after the other, in place of descending.
     """
-    noted, left = [], None if costs is None else iter(costs)
+    noted, left = [], iter(costs)
 
-    def note(train, test, optimizer, start, sizes, iterations, progress=None, **more):
+    def note(train, test, optimizer, start, sizes, plan, progress=None, **more):
         noted.append((start, sizes))
-        arguments = train, test, optimizer, start, sizes, iterations, progress
-        if left is None:
-            return descend(*arguments, **more)
         cost = np.array(next(left), dtype=float)
         none_diverged = np.full(len(cost), -1)
         return Histories(cost, None, None, None, none_diverged, start + 1.0)
@@ -210,7 +209,7 @@ def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, 
     run = [[1.0, 5.0, 0.5], [1.0, 0.9, 0.8]]
     noted = noted_rounds(monkeypatch, [run, [[1.0, 4.0, 0.5]], [[1.0, 4.0, 0.5], [1.0, 2.0, 0.1]]])
     start = np.zeros((2, *problem.shape))
-    rounds = Rounds(problem, None, start, lambda w: w, gradient_descent(), 2, True)
+    rounds = Rounds(problem, None, start, lambda w: w, gradient_descent(), door.plan(2), True)
     histories = rounds.descend([3.0])
     (_, _), (first, sizes), (others, other_sizes) = noted
     assert (sizes.tolist(), other_sizes.tolist()) == ([3.0], [3.0, 3.0])

@@ -1,5 +1,7 @@
-"""Small parts of the engine by their formulas: sizes, bounds, words, work on threads."""
+"""Small parts of the engine by their formulas: sizes, bounds, orders, work on threads."""
 
+import threading
+import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -7,21 +9,20 @@ import numpy as np
 import pytest
 
 from normbench.costs import softmax
+from normbench.engine import smaller, threads
 from normbench.engine.batches import Batches
-from normbench.engine.fast import threads, triangle
-from normbench.engine.fast.threaded_network import PARALLEL_ACTIVATIONS, ThreadedNetwork
-from normbench.engine.problem import (
-    SAMPLE_POINTS,
-    ZERO_SCORE,
-    Objective,
-    bound_rounding,
-    measure_sizes,
-)
+from normbench.engine.linear import SAMPLE_POINTS, ZERO_SCORE, _entry_sizes, bound_rounding
+from tests import door
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(1)
+
+
+def measure_sizes(x):
+    """Return the sizes of the entries of held-out points."""
+    return _entry_sizes(door.problem(softmax, x, np.ones(len(x)), True))
 
 
 def test_sizes_are_those_of_the_first_points_with_their_one(rng):
@@ -36,7 +37,7 @@ def test_sizes_are_those_of_the_first_points_with_their_one(rng):
 
 
 def test_scores_are_the_bias_and_the_weighted_features(rng):
-    problem = Objective(softmax, rng.standard_normal((5, 2)), np.ones(5), True)
+    problem = door.problem(softmax, rng.standard_normal((5, 2)), np.ones(5), True, scores=2)
     scores = problem.scores(np.array([[10.0, 1.0, 2.0], [-3.0, 0.0, 4.0]]), np.eye(2))
     assert scores.tolist() == [[11.0, 12.0], [-3.0, 1.0]]
 
@@ -66,8 +67,7 @@ def test_units_of_the_features_change_no_bound_of_rounding(rng):
     ("more", "text"),
     [
         ({}, "32 shuffled 0 1 0"),
-        ({"stretch": 8}, "32 shuffled 0 1 0"),
-        ({"stretch": 8, "in_blocks": True}, "32 shuffled 0 1 8"),
+        ({"block": 8}, "32 shuffled 0 1 8"),
         ({"order": "cyclic", "seed": 5, "records": 3}, "32 cyclic 5 3 0"),
     ],
 )
@@ -86,83 +86,68 @@ def test_records_of_a_pass_are_at_equal_numbers_of_updates(joins_last, updates, 
 
 
 def test_a_number_whose_square_overflows_is_found_in_any_array():
-    most = triangle.MAX_SQUARABLE
+    most = smaller.MAX_SQUARABLE
     fine, high = np.array([-0.9 * most, 0.9 * most]), np.array([0.0, 1.1 * most])
-    assert triangle.can_be_squared(fine)
-    assert triangle.can_be_squared(fine, fine)
+    assert smaller.can_be_squared(fine)
+    assert smaller.can_be_squared(fine, fine)
     for bad in (high, -high, np.array([most]), np.array([-most]), np.array([np.nan])):
-        assert not triangle.can_be_squared(fine, bad)
-        assert not triangle.can_be_squared(bad, fine)
+        assert not smaller.can_be_squared(fine, bad)
+        assert not smaller.can_be_squared(bad, fine)
 
 
 @pytest.fixture
-def limits(monkeypatch):
-    """Return what the library was limited to, one entry each time."""
-    asked = []
+def controller(monkeypatch):
+    """Stand in for the library's pools; `now`: what they are limited to."""
+    controller = SimpleNamespace(now=None)
 
     @contextmanager
-    def limit(**of):
-        asked.append(of)
+    def limit(**asked):
+        controller.now = asked
         yield
+        controller.now = None
 
-    pools = [{"user_api": "blas", "num_threads": 6}]
-    controller = SimpleNamespace(limit=limit, info=lambda: pools)
+    pools = [{"user_api": api, "num_threads": n} for api, n in (("openmp", 9), ("blas", 3))]
+    controller.limit, controller.info = limit, lambda: pools
     monkeypatch.setattr(threads, "_controller", lambda: controller)
-    return asked
+    threads.available_threads.cache_clear()
+    yield controller
+    threads.available_threads.cache_clear()
 
 
-@pytest.mark.parametrize("free", [1, 5, 6, 9])
-@pytest.mark.parametrize("is_large", [True, False])
-def test_the_library_is_limited_for_few_numbers_and_on_a_busy_machine(
-    limits, monkeypatch, free, is_large
-):
-    looks, is_busy = [], free < 6
-    monkeypatch.setattr(threads, "count_free_cores", lambda: looks.append(1) or free)
-    numbers = threads.MAX_ONE_THREAD_ENTRIES - (not is_large)
-    with threads.limit_threads(numbers):
-        limited = {"limits": free if is_large else 1, "user_api": "blas"}
-        assert limits == ([] if is_large and not is_busy else [limited])
-        # The library's own setting stays known: points are split as on an idle machine.
-        assert threads._unlimited == ([6] if is_large and is_busy else [])
-        assert threads.available_threads() == 6
-    assert threads._unlimited == []
-    assert len(looks) == is_large
-    with pytest.raises(ZeroDivisionError), threads.limit_threads(numbers):
-        raise ZeroDivisionError
-    assert threads._unlimited == []
+ONE = {"limits": 1, "user_api": "blas"}
 
 
-@pytest.mark.parametrize(
-    ("runs", "share", "more", "safe", "spans"),
-    [
-        (7, 3, 0, True, [(0, 2), (2, 4), (4, 7)]),
-        (7, 3, -1, True, [(0, 3), (3, 7)]),
-        (7, 1, 0, True, [(0, 3), (3, 7)]),
-        (7, 1, -1, True, [(0, 7)]),
-        (7, 99, 0, True, [(0, 2), (2, 4), (4, 7)]),
-        (7, 3, 0, False, [(0, 7)]),
-        (2, 9, 0, True, [(0, 1), (1, 2)]),
-    ],
-)
-def test_runs_of_a_network_are_shared_among_threads_where_there_are_many_activations(
-    limits, monkeypatch, runs, share, more, safe, spans
-):
-    monkeypatch.setattr(threads, "available_threads", lambda: 3)
-    monkeypatch.setattr(threads, "_pool", threads._pool.__wrapped__)
-    groups = [SimpleNamespace(shape=(units, 2)) for units in (3, 5)]
-    network = SimpleNamespace(layout=SimpleNamespace(groups=groups), is_thread_safe=safe)
-    # Points with that many times the activations from which a second thread pays, and some more.
-    count = -(-share * PARALLEL_ACTIVATIONS // (5 * runs)) + more
-    workspace = {}
-    found = ThreadedNetwork._share(
-        network, lambda span, memory: (span, id(memory)), runs, count, workspace
+@pytest.mark.parametrize("work", [(0, 1), (0.99, 1), (1, 2), (2.99, 2), (3, 3), (1e9, 3)])
+def test_each_further_thread_needs_more_work(controller, work):
+    """The n-th pays from n (n - 1) / 2 times the work from which the second does."""
+    assert threads.count_worthwhile(work[0]) == work[1]
+
+
+def test_only_small_matrices_keep_the_library_to_one_thread(controller):
+    for missing, asked in ((1, ONE), (0, None)):
+        with threads.limit_threads(threads.MAX_ONE_THREAD_ENTRIES - missing):
+            assert controller.now == asked
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_threads_work_with_the_library_on_one_thread_and_the_last_is_the_callers(controller, count):
+    names = threads.map_parallel(
+        lambda number: (number, controller.now, threading.current_thread().name), range(count)
     )
-    assert [(span.start, span.stop) for span, _ in found] == spans
-    assert [place for _, place in found] == [
-        id(workspace["thread", number]) for number in range(len(spans))
-    ]
-    (again, *_) = ThreadedNetwork._share(
-        network, lambda span, memory: id(memory), runs, count, workspace
-    )
-    assert again == found[0][1]
-    assert len(ThreadedNetwork._share(network, lambda *of: of, runs, count, None)) == len(spans)
+    assert [name[:2] for name in names] == [(n, None if count == 1 else ONE) for n in range(count)]
+    assert names[-1][2] == threading.current_thread().name
+
+
+@pytest.mark.parametrize("fails", [0, 1, 2])
+def test_an_error_of_a_thread_is_raised_when_all_have_ended(controller, fails):
+    ended = []
+
+    def work(number):
+        time.sleep(0.02 * (number != fails))
+        ended.append(number)
+        if number == fails:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.map_parallel(work, range(3))
+    assert sorted(ended) == [0, 1, 2]

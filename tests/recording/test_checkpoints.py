@@ -8,20 +8,21 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import FunctionTransformer
 
 from normbench import costs
 from normbench.choices import build, options
+from normbench.datasets import make_dataset
 from normbench.engine.descent import descend
-from normbench.engine.fast.blocked import Blocked
 from normbench.engine.midway import GrowingHistories
-from normbench.job import run
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
 from normbench.recording.resume import checkpoints, leftovers
 from normbench.recording.resume.checkpoints import DescentFile
 from normbench.results.safe import files
 from tests import door
 from tests.cases import COSTS, names
-from tests.engine.fast.test_short_cuts import job
 from tests.recording.test_leftovers import IN_THE_WAY
 
 DESCENT = "ab" * 32
@@ -50,19 +51,19 @@ class Always(DescentFile):
 def problem(cost="multiclass_softmax", points=POINTS, dtype=float):
     rng = np.random.default_rng(points)
     x = rng.standard_normal((points, FEATURES)).astype(dtype)
-    return Blocked(COSTS[cost], x, rng.integers(0, CLASSES, points), True, 0.01, CLASSES)
+    return door.problem(COSTS[cost], x, rng.integers(0, CLASSES, points), True, 0.01, CLASSES)
 
 
 def descended(checkpoint=None, rule=None, progress=None, test=True, **more):
     train = problem(**more)
-    start = np.full((len(STEP_SIZES), CLASSES, FEATURES + 1), 0.1, train.x.dtype)
+    start = np.full((len(STEP_SIZES), CLASSES, FEATURES + 1), 0.1, train.points.dtype)
     return descend(
         train,
         problem(points=POINTS + 1, **more) if test else None,
         rule or gradient_descent(),
         start,
         STEP_SIZES,
-        ITERATIONS,
+        door.plan(ITERATIONS),
         progress,
         checkpoint=checkpoint,
     )
@@ -220,7 +221,7 @@ def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, other):
 WRONG = {
     "another descent": ("descent", np.array("cd" * 32)),
     "other code": ("code", np.array("cd" * 32)),
-    "another problem": ("problems", np.array("Triangle Blocked")),
+    "another model": ("model", np.array("Network")),
     "no seconds": ("seconds", np.array(np.nan)),
     "the end": ("iteration", np.array(ITERATIONS + 1)),
     "the start": ("iteration", np.array(0)),
@@ -357,21 +358,24 @@ def test_the_next_command_tidies(tmp_path, monkeypatch):
     assert not file.exists()
 
 
-def jobs(kind):
-    """Return a new job that is descended another way than as its points stand."""
+def make_job(kind):
+    """Return a new job that is descended on an equal smaller problem."""
     rng = np.random.default_rng(7)
-    x = rng.standard_normal({"few points": (30, 300)}.get(kind, (400, 5)))
+    x = rng.standard_normal({"span": (40, 300)}.get(kind, (410, 5)))
+    x[:, :2] *= kind != "columns"  # zeros
     y = x @ rng.standard_normal(x.shape[1])
-    cost = costs.multiclass_softmax if kind == "fewer rows" else costs.least_squares
-    return job(x, (y > 0) * 1 if cost is costs.multiclass_softmax else y, cost)
+    data = make_dataset("made", x[:-10], y[:-10], x_test=x[-10:], y_test=y[-10:], source="-")
+    settings = Settings((1e-4, 1e-3, 1e6), iterations=200)
+    rule = gradient_descent()
+    return Job(data, costs.least_squares, FunctionTransformer(), rule, settings)
 
 
-@pytest.mark.parametrize("kind", ["triangle", "few points", "fewer rows"])
-def test_a_job_goes_on_whichever_way_it_is_descended(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["rows of R", "span", "columns"])
+def test_a_job_goes_on_on_its_smaller_problem(tmp_path, kind):
     with pytest.raises(StoppedError):
-        run(jobs(kind), stop_at(150), checkpoint=Always(tmp_path, DESCENT, 60))
+        run(make_job(kind), stop_at(150), checkpoint=Always(tmp_path, DESCENT, 60))
     seen, file = [], DescentFile(tmp_path, DESCENT, 60)
-    found, wanted = run(jobs(kind), seen.append, checkpoint=file), run(jobs(kind))
+    found, wanted = run(make_job(kind), seen.append, checkpoint=file), run(make_job(kind))
     assert seen[0] == 150
     assert found.descent_seconds > file.spent > 0
     for mine, theirs in zip(found.steps, wanted.steps, strict=True):
@@ -379,14 +383,3 @@ def test_a_job_goes_on_whichever_way_it_is_descended(tmp_path, kind):
         assert mine.histories.keys() == theirs.histories.keys()
         for name, history in mine.histories.items():
             np.testing.assert_array_equal(history, theirs.histories[name])
-
-
-@pytest.mark.parametrize("kind", ["triangle", "few points"])
-def test_a_job_that_is_descended_another_way_starts_anew(tmp_path, kind, capsys):
-    with pytest.raises(StoppedError):
-        run(jobs(kind), stop_at(50), checkpoint=Always(tmp_path, DESCENT, 60))
-    seen = []
-    with door.reference_jobs():
-        run(jobs(kind), seen.append, checkpoint=DescentFile(tmp_path, DESCENT, 60))
-    assert seen[0] == 0
-    assert "the job starts anew" in capsys.readouterr().err
