@@ -278,11 +278,12 @@ def run(
     optimizer = _step_rule(job, train, test)
     fit_seconds += time.perf_counter() - tick  # a preconditioner fits a scheme, too
     rounds = _rounds(job, train, test, start, optimizer, checkpoint)
-    histories = rounds.descend(settings.step_sizes, progress)
-    seconds = rounds.seconds  # of the grid alone
-    _check_sources(data)  # again: a file may have changed during the descent
-    # The squares of points under a scheme may overflow: the verdicts say so, not a warning.
+    # All descents have the same threads, whose number may change rounding. The squares of points
+    # under a scheme may overflow: the verdicts say so, not a warning.
     with threads.limit_threads(z.size), np.errstate(over="ignore", invalid="ignore"):
+        histories = rounds.descend(settings.step_sizes, progress)
+        seconds = rounds.seconds  # of the grid alone
+        _check_sources(data)  # again: a file may have changed during the descent
         phase("computes theory and the least cost")
         tick = time.perf_counter()
         inputs = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)

@@ -522,8 +522,8 @@ TABLE = (
         "refine",
         Role.DESCENT,
         "auto",
-        "try step sizes between those given, to find the fewest iterations to a target; auto: "
-        "while that costs no more than those given",
+        "try step sizes between those given, to find the fewest iterations to every target; auto: "
+        "to the reported one, unless that takes long",
         _refine,
         _is_full_batch,
     ),

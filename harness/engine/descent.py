@@ -12,10 +12,9 @@ from normbench.engine.problem import Evaluation, Problem, Workspace
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
-# The callbacks of `descend`, see its arguments `progress`, `observe` and `leave`.
+# The callbacks of `descend`, see its arguments `progress` and `observe`.
 Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
-Leave = Callable[[int, NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ def descend(
     progress: Progress | None = None,
     observe: Observe | None = None,
     checkpoint: Checkpoint | None = None,
-    leave: Leave | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
@@ -69,8 +67,6 @@ def descend(
             weights `(left, *shape)`, which it must not change.
         checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
             progress and observe are not called for the iterations that it has made.
-        leave: Called with k, the indices of the remaining runs and their costs `(left,)`. It
-            returns a mask `(left,)` of the runs that leave the stack; their histories end at k.
 
     Returns:
         The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
@@ -113,11 +109,6 @@ def descend(
                 if test_evaluation:
                     test_evaluation = test_evaluation.of(finite)
                 histories.write(remaining, evaluation, test_evaluation)
-                if leave:
-                    stays = ~leave(k, remaining.alive, evaluation.costs)
-                    remaining, evaluation, step_sizes_by_run = _select_runs(
-                        stays, remaining, evaluation, step_sizes_by_run
-                    )
                 if observe:
                     observe(k, remaining.alive, remaining.weights)
                 if progress:

@@ -7,14 +7,14 @@ Shadows descend separately from the runs: in one product with them they would ch
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.descent import Histories, Leave, Progress, descend
+from normbench.engine.descent import Histories, Observe, Progress, descend
 from normbench.engine.midway import Checkpoint
 from normbench.engine.problem import Problem
 from normbench.optimizers import Optimizer
@@ -61,17 +61,11 @@ class Rounds:
     far: float = np.inf
     seconds: float = 0.0
 
-    @property
-    def run_iterations(self) -> int:
-        """The number of iterations of all runs of the finished rounds, shadows included."""
-        return sum(int(np.isfinite(histories.cost[:, 1:]).sum()) for histories in self.finished)
-
     def descend(
         self,
         step_sizes: Sequence[float],
         progress: Progress | None = None,
         tested: bool = True,
-        leave: Leave | None = None,
     ) -> Histories:
         """Descend every step size from every start, then the shadows of these runs.
 
@@ -79,7 +73,6 @@ class Rounds:
             step_sizes: The step sizes of the round, `(S,)`.
             progress: Called at every iteration of the runs, not of their shadows.
             tested: Whether the test points are evaluated too, if there are any.
-            leave: See `engine.descent.descend`; runs that leave get no shadow.
 
         Returns:
             The histories of `S` times `starts` runs, those of one step size together. The weights
@@ -88,11 +81,30 @@ class Rounds:
         start = np.concatenate([self.start] * len(step_sizes))
         sizes = np.repeat(np.array(step_sizes), len(self.start))
         test = self.test if tested else None
-        histories = self._run_round(test, start, sizes, progress, leave)
+        histories = self._run_round(test, start, sizes, progress)
         if self.shadows and len(histories.cost):  # without runs there are no shadows
             shadows = self._descend_shadows(histories, start, sizes)
             histories = replace(histories, shadows=shadows)
         return replace(histories, weights=self.outward(histories.weights))
+
+    def replay(self, iterations: Collection[int], observe: Observe) -> None:
+        """Descend the runs of the first round again, all together, to the same numbers.
+
+        Args:
+            iterations: The iterations at which `observe` is called.
+            observe: Called with an iteration k, the indices of the remaining runs and their
+                weights `(left, *shape)`, those that `outward` returns.
+        """
+
+        def observe_outward(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+            """Show the weights in the coordinates of the job."""
+            if k in iterations:
+                observe(k, alive, self.outward(weights))
+
+        sizes = self.step_sizes[0]
+        start = np.concatenate([self.start] * (len(sizes) // len(self.start)))
+        runs = (self.train, None, self.optimizer, start, sizes, self.iterations)
+        descend(*runs, observe=observe_outward)
 
     def _descend_shadows(
         self, histories: Histories, start: Array, sizes: Array
@@ -157,95 +169,35 @@ class Rounds:
         cost = self._run_round(None, _perturb(start[runs], distance, seeds), sizes[runs]).cost
         return cost.reshape(-1, len(numbers), cost.shape[1])
 
-    def scout(self, step_sizes: Sequence[float], leave: Leave) -> None:
-        """Descend step sizes beside the grid from every start, together with a shadow of each run.
-
-        Nothing is returned: `leave` sees the costs, collects what the caller needs, and ends runs.
-        A shadow's start is moved by a share of the run's first step, since the distance that the
-        run will travel is not known.
-
-        Args:
-            step_sizes: The step sizes, `(S,)`.
-            leave: See `engine.descent.descend`. The first half of the indices are the runs, the
-                second half their shadows in the same order.
-        """
-        starts, count = len(self.start), len(step_sizes)
-        start = np.concatenate([self.start] * count)
-        sizes = np.repeat(np.array(step_sizes), starts)
-        gradient = self.train.evaluate(self.start).gradient
-        assert gradient is not None
-        # The length of a first step along the gradient.
-        distance = np.concatenate([_measure_lengths(gradient)] * count) * sizes.reshape(
-            -1, *[1] * (start.ndim - 1)
-        )
-        seeds = [_make_seed(size, run % starts, 0) for run, size in enumerate(sizes)]
-        start_with_shadows = np.concatenate([start, _perturb(start, distance, seeds)])
-        self._run_round(None, start_with_shadows, np.concatenate([sizes, sizes]), leave=leave)
-
     def _run_round(
         self,
         test: Problem | None,
         start: Array,
         sizes: Array,
         progress: Progress | None = None,
-        leave: Leave | None = None,
     ) -> Histories:
         """Return the histories of a round: descended, or from the checkpoint if it was finished.
 
-        The round is added to `finished`. In a round from the checkpoint `leave` is called for all
-        iterations again, because the caller collects from its calls.
+        The round is added to `finished`.
 
         Args:
             test: The problem of the test points; None to leave them out.
             start: `(R, *shape)`.
             sizes: The step sizes, `(R,)`.
             progress: Called at every iteration.
-            leave: See `engine.descent.descend`.
         """
         number, tick = len(self.finished), time.perf_counter()
         histories = self._load_round(number, sizes, start.shape)
         if histories is None:
-            histories = self._descend_round(test, start, sizes, progress, leave)
+            checkpoint = _RoundCheckpoint(self, number) if self.checkpoint else None
+            runs = (self.train, test, self.optimizer, start, sizes, self.iterations)
+            histories = descend(*runs, progress, checkpoint=checkpoint)
             if number == 0:  # `seconds` is the time of the first round alone
                 spent = self.checkpoint.spent if self.checkpoint else 0.0
                 self.seconds = time.perf_counter() - tick + spent
-        elif leave:
-            _replay(histories.cost, leave)
         self.finished.append(histories)
         self.step_sizes.append(sizes)
         return histories
-
-    def _descend_round(
-        self,
-        test: Problem | None,
-        start: Array,
-        sizes: Array,
-        progress: Progress | None,
-        leave: Leave | None,
-    ) -> Histories:
-        """Descend runs with the job's checkpoint, see `_run_round` for the arguments.
-
-        A round whose runs may leave is short. It is not saved on its way: Ctrl-C saves the finished
-        rounds alone, and the round restarts from its first iteration.
-        """
-        is_saved = self.checkpoint and not leave
-        checkpoint = _RoundCheckpoint(self, len(self.finished)) if is_saved else None
-        descent_arguments = (
-            self.train,
-            test,
-            self.optimizer,
-            start,
-            sizes,
-            self.iterations,
-            progress,
-        )
-        try:
-            return descend(*descent_arguments, checkpoint=checkpoint, leave=leave)
-        except KeyboardInterrupt:
-            # Without `leave`, `descend` itself saves the round beside the finished ones.
-            if self.checkpoint and leave and self.finished:
-                self.checkpoint.save(self.to_arrays())
-            raise
 
     def _load_round(
         self, number: int, sizes: Array, weights_shape: tuple[int, ...]
@@ -341,18 +293,6 @@ def _perturb(start: Array, distance: Array, seeds: Sequence[tuple[int, int, int]
     directions = np.stack(draws)
     directions /= _measure_lengths(directions)
     return (start + SHADOW_DISTANCE[start.dtype.name] * distance * directions).astype(start.dtype)
-
-
-def _replay(cost: Array, leave: Leave) -> None:
-    """Call `leave` for every iteration of a round that was finished before.
-
-    Its return value is not needed: the costs `(R, K + 1)` of a run that left are NaN after that.
-    """
-    for k in range(cost.shape[1]):
-        alive = np.flatnonzero(np.isfinite(cost[:, k]))
-        if not len(alive):
-            return
-        leave(k, alive, cost[alive, k])
 
 
 ROUND, STEP_SIZES, ROUND_SECONDS = "round", "step_sizes", "round_seconds"

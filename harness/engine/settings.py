@@ -34,8 +34,8 @@ class Settings:
         seed: The seed of the random starts.
         shadows: Whether runs that may be chaotic are descended again from slightly moved starts,
             see `engine.rounds`.
-        refine: Whether step sizes between those of the grid are added; `auto`: while these cost no
-            more than the grid.
+        refine: Whether step sizes between those of the grid are added, for every target; `auto`:
+            for the one that is reported, unless that takes long.
         precision: `float64` or `float32`.
         record: The names of the arrays that are recorded for figures.
         theory: `auto` (what costs no more than the descent), `full` or `none`.

@@ -41,31 +41,21 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
     network = network_of(descent.train)
     assert network is not None
-    wanted = set(spread_iterations(descent.settings.records, LAYERS_ITERATIONS).tolist())
-    rows: dict[int, dict[str, Array]] = {}
-    before: list[tuple[int, Array]] = []  # the latest wanted iteration and its weights, if any
-    has_cosines = _has_cosines(network)
-
-    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Measure the layers at a wanted iteration, and their cosines at the record after it."""
-        if not len(alive):
-            return
-        if before:
-            earlier, weights_before = before.pop()
-            cosines = measure_cosines(network, weights_before, weights[0])
-            rows[earlier][names.LAYER_COSINE.key] = cosines
-        if k in wanted:
-            rows[k] = measure_layers(network, weights[0])
-            if has_cosines:
-                before.append((k, weights[0].copy()))
-
-    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    path, has_cosines = descent.path, _has_cosines(network)
+    measured = path.at(spread_iterations(descent.settings.records, LAYERS_ITERATIONS))
+    rows = []
+    for k, weights in zip(measured.iteration, measured.weights):
+        row = measure_layers(network, weights)
+        following = path.weights[path.iteration == k + 1]
+        if has_cosines and len(following):
+            row[names.LAYER_COSINE.key] = measure_cosines(network, weights, following[0])
+        rows.append(row)
     arrays = {
-        metric.key: np.array([row[metric.key] for row in rows.values()])
+        metric.key: np.array([row[metric.key] for row in rows])
         for metric in (names.LAYER_GRADIENT, names.LAYER_RANK, names.LAYER_NORM, names.LAYER_COSINE)
     }
     return Findings(
-        arrays={"iteration": np.array([*rows], dtype=np.int64), **arrays},
+        arrays={"iteration": measured.iteration, **arrays},
         notes=() if has_cosines else (NO_COSINES,),
     )
 

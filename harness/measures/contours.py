@@ -72,7 +72,7 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
     if descent.best is None:
         return Findings()
-    walk = descent.weight_path
+    walk = descent.recorded_path
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
     minimum = weights_of_least_cost(descent)
     through = weights[-1] if minimum is None else minimum
@@ -139,16 +139,16 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
     iterations = np.unique(np.r_[0, iterations])
     iterations = iterations[iterations <= last]
     rows = {k: row for row, k in enumerate(iterations.tolist())}
-    paths = np.full((len(descent.steps), len(iterations), 2), np.nan)
+    starts = len(descent.start)
+    paths = np.full((len(descent.steps) * starts, len(iterations), 2), np.nan)
 
     def observe(k: int, alive: Array, weights: Array) -> None:
-        """Project the weights of the remaining runs on the plane, at the iterations of a path."""
-        if k in rows:
-            flat = weights.reshape(len(weights), -1).astype(np.float64)
-            paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
+        """Project the weights of the remaining runs on the plane."""
+        flat = weights.reshape(len(weights), -1).astype(np.float64)
+        paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
 
-    descent.descend_runs([step.step_size for step in descent.steps], descent.start[:1], observe)
-    arrays = {"paths_at": iterations, "paths": paths}
+    descent.rounds.replay(rows, observe)
+    arrays = {"paths_at": iterations, "paths": paths[::starts]}
     train = descent.train
     quadratic = train.linear is not None and train.linear.traits.quadratic
     # Only then does a formula give the weights of any step size and iteration.
@@ -247,7 +247,7 @@ def _is_at_least_cost(descent: JudgedDescent, start_slope: Array, end_slope: Arr
     """
     if not descent.least.is_solved:
         return bool(np.linalg.norm(end_slope) <= GRADIENT_TOLERANCE * np.linalg.norm(start_slope))
-    start_excess, end_excess = descent.weight_path.cost[[0, -1]] - descent.judging_context.minimum
+    start_excess, end_excess = descent.recorded_path.cost[[0, -1]] - descent.judging_context.minimum
     return bool(end_excess <= EXCESS_TOLERANCE * start_excess)
 
 

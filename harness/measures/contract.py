@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
-from normbench.engine.descent import Histories, Leave, Observe, descend
+from normbench.engine.descent import Histories
 from normbench.engine.network_steps import network_of
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
@@ -38,7 +38,11 @@ STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 LINEAR, LINEAR_OR_CONVEX, NETWORK = "linear", "linear or convex", "network"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
 MAX_SHOWN_ENTRIES = 1 << 26  # numbers of these points: 512 MB
-MAX_PATH_NUMBERS = 500_000  # numbers of a path of weights: 4 MB
+MAX_PATH_NUMBERS = 1 << 24  # numbers of a path of weights: 128 MB
+MAX_RECORDED_NUMBERS = 500_000  # numbers of a path that is recorded: 4 MB
+# Consecutive iterations that are kept together where not all are: a run that oscillates between two
+# sides would show one side alone at every second iteration.
+STRETCH_LENGTH = 3
 
 
 @dataclass(frozen=True)
@@ -77,17 +81,23 @@ class OfStep(NamedTuple):
 
 
 class WeightPath(NamedTuple):
-    """The path of the best step size from the first start.
+    """The path of the best step size from the first start, as far as it is finite.
 
     Attributes:
-        iteration: The iterations whose weights are kept, `(k,)`.
+        iteration: The iterations whose weights are kept, `(k,)`, increasing.
         weights: The weights at these iterations, `(k, *shape)`.
-        cost: The costs at these iterations, `(k,)`.
+        cost: The recorded costs at these iterations, `(k,)`.
     """
 
     iteration: NDArray[np.int64]
     weights: Array
     cost: NDArray[np.float64]
+
+    def at(self, iterations: NDArray[np.int64]) -> "WeightPath":
+        """Return the path at some iterations, or at the next ones that are kept."""
+        rows = np.unique(np.searchsorted(self.iteration, iterations))
+        rows = rows[rows < len(self.iteration)]
+        return WeightPath(self.iteration[rows], self.weights[rows], self.cost[rows])
 
 
 @dataclass(frozen=True)
@@ -142,56 +152,18 @@ class JudgedDescent:
         assert self.best is not None
         return np.asarray(self.histories.weights[self.best * len(self.start)])
 
-    def descend_runs(
-        self, step_sizes: Sequence[float], start: Array, observe: Observe | None = None
-    ) -> Histories:
-        """Descend further runs on the same training points, without shadows or test points.
-
-        Args:
-            step_sizes: S step sizes.
-            start: The starting weights, `(starts, *shape)`; every step size descends from each.
-            observe: Called as `observe(k, alive, weights)` at every iteration k, with the indices
-                of the runs that are still finite and their weights; see
-                `normbench.engine.descent.descend`.
-
-        Returns:
-            The histories of `S * starts` runs, the starts of a step size side by side.
-        """
-        return descend(
-            self.train,
-            None,
-            self.optimizer,
-            repeat_starts(start, len(step_sizes)),
-            np.repeat(np.array(step_sizes), len(start)),
-            self.settings.records,
-            observe=observe,
-        )
-
-    def descend_finer(
-        self, step_sizes: Sequence[float], leave: Leave | None = None
-    ) -> tuple[tuple[Step, ...], Array, NDArray[np.bool_]]:
+    def descend_finer(self, step_sizes: Sequence[float]) -> tuple[tuple[Step, ...], Array]:
         """Descend and judge step sizes beside those of the grid, from all A starts.
 
-        Args:
-            step_sizes: S step sizes.
-            leave: Called as `leave(k, alive, costs)` at every iteration k; returns which of the
-                remaining runs end early. See `normbench.engine.descent.descend`.
-
         Returns:
-            The judged step sizes, their costs `(S, A, K + 1)`, and for each step size whether none
-            of its runs ended early `(S,)`.
+            The judged step sizes, S of them, and their costs `(S, A, K + 1)`.
         """
-        histories = self.rounds.descend(step_sizes, tested=False, leave=leave)
-        shadows = shadows_of(histories, self.judging_context)
+        histories = self.rounds.descend(step_sizes, tested=False)
         steps = judging.judge_steps(
             *(histories_by_key(histories), histories.diverged_at, step_sizes, self.judging_context),
-            shadows,
+            shadows_of(histories, self.judging_context),
         )
-        shape = len(step_sizes), len(self.start)
-        # The last cost is NaN of a run that diverged, and of one that `leave` ended.
-        unfinished = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
-        complete: NDArray[np.bool_] = np.asarray(~unfinished.reshape(shape).any(axis=1))
-        return steps, histories.cost.reshape(*shape, -1), complete
+        return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
 
     @cached_property
     def at_start(self) -> AtStart:
@@ -199,27 +171,34 @@ class JudgedDescent:
         return AtStart(self.train, self.start[0], self.theory.spectrum)
 
     @cached_property
-    def weight_path(self) -> WeightPath:
-        """The path of the best step size from the first start, which descends once more.
+    def path(self) -> WeightPath:
+        """The path of the best step size from the first start: of the very run that was recorded.
 
-        Where all iterations would take more than 4 MB, they are thinned evenly; the first and the
-        last iteration are kept. The path ends where the run stops being finite.
+        All runs of the grid descend once more, together, since one alone would round otherwise.
+        Where all iterations would take more than 128 MB, evenly spaced stretches of
+        `STRETCH_LENGTH` of them are kept.
         """
-        start, last = self.start[:1], self.settings.records
-        max_iterations = max(2, MAX_PATH_NUMBERS // start.size)
-        thinned = np.unique(np.linspace(0, last, max_iterations).round().astype(int))
-        wanted, snapshots = set(thinned.tolist()), []  # (iteration, weights)
+        assert self.best is not None
+        run, shape = self.best * len(self.start), self.start.shape[1:]
+        cost = self.histories.cost[run]
+        count = max(2 * STRETCH_LENGTH, MAX_PATH_NUMBERS // self.start[0].size)
+        iteration = stretched_iterations(self.settings.records, count)
+        iteration = iteration[np.isfinite(cost[iteration])]
+        rows = {k: row for row, k in enumerate(iteration.tolist())}
+        weights = np.empty((len(rows), *shape), self.start.dtype)
 
-        def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-            """Keep the weights at a wanted iteration, while the run is finite."""
-            if k in wanted and len(alive):
-                snapshots.append((k, weights[0].copy()))
+        def observe(k: int, alive: NDArray[np.int64], alive_weights: Array) -> None:
+            """Keep the weights of the best run, which is finite at all of these iterations."""
+            weights[rows[k]] = alive_weights[np.searchsorted(alive, run)]
 
-        histories = self.descend_runs([self.best_step.step_size], start, observe)
-        iteration = np.array([k for k, _ in snapshots])
-        return WeightPath(
-            iteration, np.array([w for _, w in snapshots]), histories.cost[0, iteration]
-        )
+        self.rounds.replay(rows, observe)
+        return WeightPath(iteration, weights, cost[iteration])
+
+    @property
+    def recorded_path(self) -> WeightPath:
+        """The path, thinned evenly to 4 MB with its ends."""
+        last, count = self.settings.records, max(2, MAX_RECORDED_NUMBERS // self.start[0].size)
+        return self.path.at(np.unique(np.linspace(0, last, count).round().astype(int)))
 
 
 @dataclass(frozen=True)
@@ -425,6 +404,14 @@ def shadows_of(histories: Histories, context: JudgingContext) -> Shadows | None:
     return Shadows(ends, iterations)
 
 
-def repeat_starts(start: Array, times: int) -> Array:
-    """Return the starts `(starts, *shape)` repeated: `(times * starts, *shape)`."""
-    return np.concatenate([start] * times)
+def stretched_iterations(last: int, count: float) -> NDArray[np.int64]:
+    """Return the iterations from 0 to the last, or evenly spaced stretches of them, increasing.
+
+    Args:
+        last: The last iteration.
+        count: The largest number of iterations, at least those of two stretches.
+    """
+    if last < count:
+        return np.arange(last + 1)
+    first = np.linspace(0, last + 1 - STRETCH_LENGTH, int(count // STRETCH_LENGTH))
+    return np.unique(first.round().astype(int)[:, None] + np.arange(STRETCH_LENGTH))

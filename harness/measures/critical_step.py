@@ -20,16 +20,8 @@ def take(job: FinishedJob) -> Findings:
 
     def fails(step_sizes: Sequence[float]) -> list[bool]:
         """Descend step sizes from all starts; return for each whether it was too large."""
-        histories = descent.descend_runs(step_sizes, descent.start)
-        runs_shape = (len(step_sizes), len(descent.start))
-        costs = histories.cost.reshape(*runs_shape, -1)
-        diverged_at = histories.diverged_at.reshape(runs_shape)
-        return [
-            descent.judging_context.judge_starts(*runs)[
-                0
-            ].fails  # the first result is the judgement
-            for runs in zip(costs, diverged_at, step_sizes)
-        ]
+        steps, _ = descent.descend_finer(step_sizes)
+        return [step.judgement.fails for step in steps]
 
     threshold = descent.theory.threshold
     # Without a finite threshold 2/L the search starts from the first step size of the grid.

@@ -1,11 +1,10 @@
 """The extreme eigenvalues of the Hessian, and its condition number, along the best step size."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
 from normbench.engine.hessian import LANCZOS_PRODUCTS, Hessian
-from normbench.measures.contract import BEST_STEP, Array, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, spread_iterations
 from normbench.theory import spectra
 from normbench.theory.analysis import extreme_curvatures
@@ -31,20 +30,13 @@ def take(job: FinishedJob) -> Findings:
     them where the cost has no second derivative.
     """
     descent = job.descent
-    wanted = set(spread_iterations(descent.settings.records, CURVATURE_ITERATIONS).tolist())
-    rows: dict[int, tuple[float, float, float]] = {}
-
-    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Measure the curvature at a wanted iteration, while the run is finite."""
-        if k in wanted and len(alive):
-            rows[k] = measure_curvature(descent.train.hessian(weights[0]))
-
+    path = descent.path.at(spread_iterations(descent.settings.records, CURVATURE_ITERATIONS))
     try:
-        descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+        rows = [measure_curvature(descent.train.hessian(weights)) for weights in path.weights]
     except (ValueError, TypeError, NotImplementedError) as error:  # autograd's, see engine.hessian
         note = f"curvature: autograd has no second derivative of the cost ({error})"
         return Findings(notes=(note,))
-    iteration, values = np.array([*rows], dtype=np.int64), np.array([*rows.values()])
+    iteration, values = path.iteration, np.array(rows)
     largest, smallest, condition = values.T
     metrics = (names.CURVATURE_LARGEST, names.CURVATURE_SMALLEST, names.CURVATURE_CONDITION)
     # A series holds finite numbers alone: the condition number may be NaN at all iterations.

@@ -40,7 +40,7 @@ def take(job: FinishedJob) -> Findings:
     beyond = MARGIN * (high - low)
     x = np.linspace(low - beyond, high + beyond, CURVE)
     z = np.asarray(job.scheme.transform(x[:, None]), dtype=np.float64)
-    scores = descent.train.scores(descent.weight_path.weights[-1], z)
+    scores = descent.train.scores(descent.best_weights, z)
     target = dataset.y.astype(np.float64)
     prediction = scores[0]
     if dataset.classes:

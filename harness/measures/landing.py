@@ -55,34 +55,26 @@ def _positions(descent: JudgedDescent) -> tuple[NDArray[np.int64], NDArray[np.fl
 
     Steps whose gradient is rounding, or whose slope along the step is 0, are left out.
     """
-    previous: list[tuple[Array, Array]] = []  # weights and gradient of the last iteration, if any
+    path = descent.path
+    gradient = _gradient(descent, path.weights[0])
+    # A gradient of less than this length is rounding.
+    lowest_length = ROUNDED_GRADIENT[descent.start.dtype.name] * np.linalg.norm(gradient)
     positions: dict[int, float] = {}
-    lowest_length = 0.0  # of a gradient above rounding; known after the first one
-
-    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Note the position of the step that led to these weights, from the gradients around it.
-
-        No step led to the start: its gradient sets the length below which gradients are rounding.
-        """
-        nonlocal lowest_length
-        if not len(alive):
-            return
-        gradient = descent.train.evaluate(weights[:1]).gradient
-        assert gradient is not None
-        current = weights[0].astype(np.float64).ravel(), gradient[0].astype(np.float64).ravel()
-        if previous:  # all iterations but the first
-            weights_before, gradient_before = previous.pop()
-            step = current[0] - weights_before
-            slope = gradient_before @ step
-            if slope and np.linalg.norm(gradient_before) > lowest_length:
-                positions[k - 1] = float(1 - current[1] @ step / slope)
-        else:
-            share = ROUNDED_GRADIENT[descent.start.dtype.name]
-            lowest_length = share * float(np.linalg.norm(current[1]))
-        previous.append(current)
-
-    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
+    for row in range(1, len(path.iteration)):
+        gradient_before, gradient = gradient, _gradient(descent, path.weights[row])
+        step = (path.weights[row].astype(np.float64) - path.weights[row - 1]).ravel()
+        slope = gradient_before @ step
+        follows = path.iteration[row] == path.iteration[row - 1] + 1
+        if follows and slope and np.linalg.norm(gradient_before) > lowest_length:
+            positions[int(path.iteration[row - 1])] = float(1 - gradient @ step / slope)
     return np.array([*positions], dtype=np.int64), np.array([*positions.values()])
+
+
+def _gradient(descent: JudgedDescent, weights: Array) -> Array:
+    """Return the gradient of the cost at one model's weights, flat and in float64."""
+    gradient = descent.train.evaluate(weights[None]).gradient
+    assert gradient is not None
+    return gradient[0].astype(np.float64).ravel()
 
 
 def _has_directions(descent: JudgedDescent) -> bool:

@@ -52,7 +52,7 @@ def take(job: FinishedJob) -> Findings:
         last_weights = descent.histories.weights.reshape(by_start)[:, 0]  # of the first start
         arrays["layer_ends"] = _normalized(_measure_layers(job, last_weights))
         if descent.best is not None:
-            walk = descent.weight_path
+            walk = descent.recorded_path
             thinned = _thinned_indices(len(walk.iteration))
             path = _normalized(_measure_layers(job, walk.weights[thinned]))
             arrays |= {"layer_path": path, "layer_at": walk.iteration[thinned]}

@@ -15,7 +15,7 @@ def take(job: FinishedJob) -> Findings:
     if descent.best is None:
         return Findings()
     step_size = np.array(descent.best_step.step_size)
-    return Findings(arrays={**descent.weight_path._asdict(), "step_size": step_size})
+    return Findings(arrays={**descent.recorded_path._asdict(), "step_size": step_size})
 
 
 MEASURE = Measure(take, record="path", depends_on=BEST_STEP)

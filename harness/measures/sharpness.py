@@ -6,19 +6,17 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.measures.contract import (
     BEST_STEP,
-    Array,
+    STRETCH_LENGTH,
     Findings,
     FinishedJob,
     JudgedDescent,
     Measure,
+    stretched_iterations,
 )
 from normbench.measures.inputs import has_best, scheduled_step_sizes, work_of_curvature
 from normbench.theory.analysis import largest_curvature
 from normbench.theory.budget import allowance
 
-# Consecutive iterations that are measured together: a run that oscillates between two sides would
-# show one side alone at every second iteration.
-STRETCH_LENGTH = 3
 MIN_STRETCHES = 7
 OWN_STEP_SIZES = "sharpness: the optimizer finds its own step sizes"
 OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this optimizer's steps"
@@ -36,18 +34,12 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
     if descent.optimizer.gridless:  # its step size is a placeholder
         return Findings(notes=(OWN_STEP_SIZES,))
-    step_size = descent.best_step.step_size
-    wanted = set(_sampled(descent, len(job.z)).tolist())
+    path = descent.path.at(_sampled(descent, len(job.z)))
     curvatures: dict[int, float] = {}  # the largest, by iteration
-
-    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Measure the sharpness at a wanted iteration, while the run is finite."""
-        if k in wanted and len(alive):
-            lipschitz, _ = largest_curvature(descent.train, weights[0])
-            if lipschitz is not None:
-                curvatures[k] = lipschitz
-
-    descent.descend_runs([step_size], descent.start[:1], observe)
+    for k, weights in zip(path.iteration.tolist(), path.weights):
+        lipschitz, _ = largest_curvature(descent.train, weights)
+        if lipschitz is not None:
+            curvatures[k] = lipschitz
     if not curvatures:
         return Findings()
     iteration = np.array([*curvatures])
@@ -71,12 +63,8 @@ def _sampled(descent: JudgedDescent, points: int) -> NDArray[np.int64]:
     passes = settings.iterations * len(settings.step_sizes) * settings.starts
     allowed = allowance(settings.theory, passes, points, int(np.prod(descent.train.shape))).passes
     stretch_work = STRETCH_LENGTH * descent.train.effort.largest
-    recorded = settings.records + 1
     stretches = max(MIN_STRETCHES, np.floor(allowed / stretch_work))  # infinite where all may be
-    if recorded <= STRETCH_LENGTH * stretches:
-        return np.arange(recorded)
-    first = np.linspace(0, recorded - STRETCH_LENGTH, int(stretches))
-    return np.unique(first.round().astype(int)[:, None] + np.arange(STRETCH_LENGTH))
+    return stretched_iterations(settings.records, STRETCH_LENGTH * stretches)
 
 
 MEASURE = Measure(

@@ -8,11 +8,10 @@ Auto Rate-Tuning by Batch Normalization.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
 from normbench.engine.network_steps import network_of
-from normbench.measures.contract import BEST_STEP, NETWORK, Array, Findings, FinishedJob, Measure
+from normbench.measures.contract import BEST_STEP, NETWORK, Findings, FinishedJob, Measure
 from normbench.measures.inputs import has_best, scheduled_step_sizes, spread_iterations
 from normbench.theory.budget import Work
 
@@ -37,23 +36,14 @@ def take(job: FinishedJob) -> Findings:
     if not sets:
         return Findings(notes=(NO_SUCH_WEIGHTS,))
     max_iterations = int(np.clip(MAX_NORMS // len(sets), 2, NORMS_ITERATIONS))
-    wanted = set(spread_iterations(descent.settings.records, max_iterations).tolist())
-    norms: dict[int, list[float]] = {}  # by iteration
-
-    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-        """Measure the norms at a wanted iteration, while the run is finite."""
-        if k in wanted and len(alive):
-            run_weights = weights[0].astype(np.float64)
-            norms[k] = [float(np.linalg.norm(run_weights[indices])) for _, indices in sets]
-
-    descent.descend_runs([descent.best_step.step_size], descent.start[:1], observe)
-    iteration = np.array([*norms], dtype=np.int64)
-    lengths = np.array([*norms.values()])
+    path = descent.path.at(spread_iterations(descent.settings.records, max_iterations))
+    weights = path.weights.astype(np.float64)
+    lengths = np.column_stack([np.linalg.norm(weights[:, indices], axis=1) for _, indices in sets])
     with np.errstate(divide="ignore"):  # weights of norm 0 have an infinite effective step
-        effective = scheduled_step_sizes(job.descent, iteration)[:, None] / lengths**2
+        effective = scheduled_step_sizes(descent, path.iteration)[:, None] / lengths**2
     arrays = {names.WEIGHT_NORM.key: lengths, names.EFFECTIVE_STEP.key: effective}
     layer = np.array([layer for layer, _ in sets])
-    return Findings(arrays={"iteration": iteration, "layer": layer, **arrays})
+    return Findings(arrays={"iteration": path.iteration, "layer": layer, **arrays})
 
 
 def _work(job: FinishedJob) -> Work:

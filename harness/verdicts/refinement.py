@@ -6,16 +6,13 @@ those, each within three sixteenths of a decade.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.verdicts.convergence import History
-
-DECIDED_BY_ROUNDING = (
-    "by_rounding"  # in the tag of finer step sizes: the numbers of runs it decides
-)
+# In the tag of finer step sizes: the numbers of those whose runs rounding decides.
+DECIDED_BY_ROUNDING = "by_rounding"
 SIZES_PER_DECADE = 16  # of the lattice
 COARSE_STRIDE = 4  # lattice numbers from one coarse step size to the next
 FINE_RADIUS = 3  # lattice numbers from the best coarse step size to the farthest fine one
@@ -35,157 +32,6 @@ class Fewest(NamedTuple):
     iterations: float
     step_size: float
     least: float
-
-
-class Arrivals:
-    """The iteration from which on each run stays at a target, as known while the runs descend.
-
-    Attributes:
-        starts: The number of starts of a step size, whose runs are consecutive.
-        goal: The cost of the target.
-        arrival: The iteration at which each run arrived, `(R,)`; infinite while a run is above the
-            goal.
-    """
-
-    def __init__(self, step_sizes: int, starts: int, goal: float) -> None:
-        self.starts, self.goal = starts, goal
-        self.arrival = np.full(step_sizes * starts, np.inf)
-
-    def note(self, k: int, alive: NDArray[np.int64], costs: History) -> None:
-        """Record the costs of the remaining runs at an iteration.
-
-        Args:
-            k: The iteration.
-            alive: The indices of the remaining runs `(left,)`.
-            costs: The costs of these `(left,)`. A run above the goal has not arrived, even if it
-                had before, nor has a run that does not remain.
-        """
-        arrival = np.full(len(self.arrival), np.inf)
-        arrival[alive] = np.where(costs <= self.goal, np.minimum(self.arrival[alive], k), np.inf)
-        self.arrival = arrival
-
-    def counts(self) -> History:
-        """Return the iterations of each step size `(S,)`, the upper median over its starts.
-
-        Infinite where the run from that start has not arrived.
-        """
-        by_step = np.sort(self.arrival.reshape(-1, self.starts), axis=1)
-        return np.asarray(by_step[:, self.starts // 2])
-
-
-class FirstArrival(Arrivals):
-    """A rule that ends all runs when a step size has arrived, or a known one would have.
-
-    Every run has a shadow, the same run from a start perturbed by rounding, in the second half of
-    the runs. A run that separates from its shadow before it arrives does not count as arrived.
-
-    Attributes:
-        known_count: The iterations of the best of the step sizes that are not descended again.
-        allowed: How far apart the costs of a run and its shadow may be.
-        stays_together: Whether each run has stayed that close to its shadow, `(R,)`.
-    """
-
-    def __init__(
-        self, known_count: float, allowed: float, step_sizes: int, starts: int, goal: float
-    ) -> None:
-        super().__init__(step_sizes, starts, goal)
-        self.known_count, self.allowed = known_count, allowed
-        self.stays_together = np.full(len(self.arrival), True)
-
-    def __call__(self, k: int, alive: NDArray[np.int64], costs: History) -> NDArray[np.bool_]:
-        """Return which of the remaining runs end at iteration k: all or none.
-
-        Args:
-            k: The iteration.
-            alive: The indices of the remaining runs and shadows `(left,)`.
-            costs: The costs of these `(left,)`.
-        """
-        # NaN for a run or a shadow that is not finite; a run without its shadow does not count.
-        costs_by_run = np.full(2 * len(self.arrival), np.nan)
-        costs_by_run[alive] = costs
-        runs, shadows = costs_by_run.reshape(2, -1)
-        previous_arrival = self.arrival
-        self.note(k, np.arange(len(runs)), np.where(np.isnan(shadows), np.nan, runs))
-        self.stays_together &= np.abs(runs - shadows) <= self.allowed
-        # A run that arrived before it left its shadow has still arrived.
-        unsure_arrivals = np.isinf(previous_arrival) & ~self.stays_together
-        self.arrival[unsure_arrivals] = np.inf
-        done = k >= self.known_count or np.isfinite(self.counts()).any()
-        return np.full(len(alive), done)
-
-
-class EndLateNeighbours(Arrivals):
-    """A rule that ends smaller step sizes once two of three neighbours have reached the target.
-
-    The smaller step sizes that have not reached it end. The three neighbours, which decide the
-    number of iterations (see `fewest_iterations`), continue, to show whether they stay at the
-    target. Larger step sizes continue, too: the lower bound of the number depends on whether they
-    miss the target.
-
-    Attributes:
-        known_counts: The iterations, by lattice number, of the step sizes that are not descended
-            again.
-        numbers: The lattice numbers of all step sizes, consecutive.
-        missing: The lattice numbers of those that are descended.
-        decided: The iteration at which two of three neighbours had arrived; None before.
-    """
-
-    def __init__(
-        self,
-        known_counts: Mapping[float, float],
-        numbers: list[int],
-        missing: list[int],
-        *starts_and_goal: Any,
-    ) -> None:
-        super().__init__(len(missing), *starts_and_goal)
-        self.known_counts, self.numbers, self.missing = known_counts, numbers, missing
-        self.decided: int | None = None
-
-    def __call__(self, k: int, alive: NDArray[np.int64], costs: History) -> NDArray[np.bool_]:
-        """Return which of the remaining runs end at iteration k.
-
-        Args:
-            k: The iteration.
-            alive: The indices of the remaining runs `(left,)`.
-            costs: The costs of these `(left,)`.
-        """
-        self.note(k, alive, costs)
-        none_ends = np.zeros(len(alive), bool)
-        if self.decided is not None:
-            return none_ends
-        arrived = {number: count for number, count in self.known_counts.items() if count <= k}
-        arrived |= dict(zip(map(float, self.missing), self.counts().tolist()))
-        # The median of a step size and its two neighbours is finite once two of them have arrived.
-        is_decided = np.isfinite(smooth_counts(arrived, self.numbers))
-        if not is_decided.any():
-            return none_ends
-        self.decided = k
-        smallest_decided = np.array(self.numbers)[is_decided].min()
-        # One entry for each step size that is descended; `missing` has their lattice numbers.
-        is_late = np.isinf(self.counts()) & (self.missing < smallest_decided)
-        return np.asarray(np.repeat(is_late, self.starts)[alive])
-
-
-def cannot_reach(history: History, minimum: float, goal: float) -> bool:
-    """Return whether no step size within a decade brings plain descent on a quadratic to a goal.
-
-    Along each eigendirection, K iterations with a step ten times as large reduce the excess by at
-    most as much as 10 K iterations with this one. And each of the 9 K iterations after this history
-    would reduce the excess by no larger a factor than its last iteration did.
-
-    Args:
-        history: The costs `(K + 1,)` of the step size with the lowest cost, K at least 1.
-        minimum: The least cost.
-        goal: The target cost.
-
-    Returns:
-        True where that is certain; False says nothing.
-    """
-    excess, previous_excess = float(history[-1]) - minimum, float(history[-2]) - minimum
-    if not 0 < excess < previous_excess:
-        return False
-    further_iterations = 9 * (len(history) - 1)
-    return excess * (excess / previous_excess) ** further_iterations > goal - minimum
 
 
 def lattice_number(step_size: float) -> float:
@@ -279,16 +125,8 @@ def bound_iterations(iterations: float, number: float, counts: Mapping[float, fl
     Returns:
         The iterations, their step size, and the bound, see `Fewest`.
     """
-    missed_numbers = [
-        other_number
-        for other_number, count in counts.items()
-        if other_number > number and np.isinf(count)
-    ]
-    ratio = (
-        10.0 ** ((number - min(missed_numbers)) / SIZES_PER_DECADE)
-        if missed_numbers
-        else float("nan")
-    )
+    missed = [tried for tried, count in counts.items() if tried > number and np.isinf(count)]
+    ratio = 10.0 ** ((number - min(missed)) / SIZES_PER_DECADE) if missed else np.nan
     on_lattice = number == round(number)
     size = step_size_of(round(number)) if on_lattice else 10.0 ** (number / SIZES_PER_DECADE)
     return Fewest(iterations, size, iterations * ratio)

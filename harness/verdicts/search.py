@@ -63,46 +63,23 @@ def critical_step(
     Returns:
         The bracket, open where nothing or everything failed, and the number of descents.
     """
-    lower: float | None = None
-    upper: float | None = None
+    lower, upper, descents = 0.0, np.inf, 0
     powers = 2.0 ** np.arange(SIZES_PER_DESCENT)  # each size of a descent is twice the last
-    descents = 0
     sizes = first * powers
-    while descents * SIZES_PER_DESCENT < MAX_DOUBLINGS:
-        failures = list(fails([float(size) for size in sizes]))
+    while True:
+        failures = list(fails(sizes.tolist()))
         descents += 1
-        lower, upper = _narrow_bracket(sizes, failures, lower, upper)
-        if lower is not None and upper is not None:
+        # The sizes increase, within the bracket or beside its open end.
+        ends = [lower, *sizes.tolist(), upper]
+        first_failure = failures.index(True) if True in failures else len(failures)
+        lower, upper = ends[first_failure : first_failure + 2]
+        is_open = lower == 0 or np.isinf(upper)
+        if is_open and descents * SIZES_PER_DESCENT >= MAX_DOUBLINGS:
             break
-        # Continue above the largest size, or below the smallest, in increasing order.
-        sizes = sizes[-1] * 2 * powers if upper is None else sizes[0] / 2 / powers[::-1]
-    if lower is None or upper is None:
-        return Critical(lower, upper, descents)
-    while upper / lower > 1 + width:
-        # Between the ends, which are known.
-        sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
-        failures = list(fails([float(size) for size in sizes]))
-        descents += 1
-        lower, upper = _narrow_bracket(sizes, failures, lower, upper)
-        assert lower is not None
-        assert upper is not None
-    return Critical(lower, upper, descents)
-
-
-def _narrow_bracket(
-    sizes: np.ndarray, failures: list[bool], lower: float | None, upper: float | None
-) -> tuple[float | None, float | None]:
-    """Return a bracket narrowed to the first failure among new step sizes.
-
-    Args:
-        sizes: The new step sizes, increasing, within the bracket or beside its open end.
-        failures: Whether each of them fails.
-        lower: The lower end of the bracket, None where it is open.
-        upper: The upper end of the bracket, None where it is open.
-    """
-    first_failure = failures.index(True) if True in failures else len(failures)
-    if first_failure > 0:
-        lower = float(sizes[first_failure - 1])
-    if first_failure < len(failures):
-        upper = float(sizes[first_failure])
-    return lower, upper
+        if is_open:  # continue above the largest size, or below the smallest
+            sizes = sizes[-1] * 2 * powers if np.isinf(upper) else sizes[0] / 2 / powers[::-1]
+        elif upper / lower > 1 + width:  # continue between the ends, which are known
+            sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
+        else:
+            break
+    return Critical(lower or None, upper if np.isfinite(upper) else None, descents)

@@ -97,19 +97,6 @@ def test_a_run_that_has_diverged_needs_no_shadow(problem):
     assert rounds.descend(SIZES).shadows == {}
 
 
-def test_runs_that_leave_end_there_and_change_no_other(problem):
-    whole = rounds_of(problem, shadows=False).descend(SIZES)
-
-    def leave(k, alive, costs):
-        return (k == 20) & (alive % 2 == 0)
-
-    short = rounds_of(problem).descend(SIZES, leave=leave)
-    assert np.isfinite(short.cost[::2, :21]).all()
-    assert np.isnan(short.cost[::2, 21:]).all()
-    np.testing.assert_allclose(short.cost[1], whole.cost[1], rtol=1e-12)
-    assert (short.diverged_at == -1).all()
-
-
 def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
     histories = rounds_of(problem, optimizer=adam()).descend([1e-3, 1e-2])
     assert list(histories.shadows) == [0, 1]
@@ -181,36 +168,6 @@ def test_finished_rounds_of_another_descent_are_made_again(problem):
     assert np.array_equal(fewer.cost, rounds_of(problem).descend(SIZES[:2]).cost)
 
 
-def test_who_says_what_leaves_is_told_again_of_a_round_that_was_finished(problem):
-    def told_to():
-        seen = []
-        return (
-            seen,
-            lambda k, alive, costs: (
-                seen.append((k, alive.tolist())) or np.full(len(alive), k == 10)
-            ),
-        )
-
-    def two_rounds(file, leave):
-        rounds = rounds_of(problem, file)
-        rounds.descend(SIZES[:2])
-        rounds.descend(SIZES[:3], leave=leave)
-        return rounds.descend(SIZES), rounds
-
-    whole, say = told_to()
-    plain, _ = two_rounds(None, say)
-    file = File(2 * ITERATIONS)  # in the third round: the one that is left asks for nothing
-    with pytest.raises(InterruptedError):
-        two_rounds(file, told_to()[1])
-    assert int(file.parts["round"]) >= 2
-    file.after = -1
-    again, say = told_to()
-    resumed, rounds = two_rounds(file, say)
-    assert again == whole
-    assert np.array_equal(plain.cost, resumed.cost)
-    assert rounds.seconds == float(file.parts["round_seconds"]) > 0
-
-
 def test_a_round_of_other_step_sizes_is_made_again(problem):
     file = File(ITERATIONS + 20)
     with pytest.raises(InterruptedError):
@@ -246,30 +203,6 @@ def unit_direction(shape, size, start, shadow):
     bits = int(np.frombuffer(np.float64(size).tobytes(), np.uint64)[0])
     drawn = np.random.default_rng((bits, start, shadow)).standard_normal(shape)
     return drawn / np.sqrt(np.sum(drawn**2))
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_scout_has_beside_each_run_its_shadow_by_the_runs_first_step(problem, dtype, monkeypatch):
-    noted = noted_rounds(monkeypatch)
-    starts = np.stack([np.zeros(problem.shape), np.full(problem.shape, 0.1)]).astype(dtype)
-    rounds = Rounds(problem, None, starts, lambda w: w, gradient_descent(), 3, True)
-    sizes = [0.5, 2.0, 40.0]
-    rounds.scout(sizes, leave=lambda k, alive, costs: np.full(len(alive), k == 1))
-    ((start, of_runs),) = noted
-    assert of_runs.tolist() == [*np.repeat(sizes, 2), *np.repeat(sizes, 2)]
-    runs, shadows = start[:6], start[6:]
-    assert start.dtype == dtype
-    np.testing.assert_array_equal(runs, np.concatenate([starts] * 3))
-    gradient = problem.evaluate(starts).gradient.astype(np.float64)
-    share = SHADOW_DISTANCE[np.dtype(dtype).name]
-    for run, size in enumerate(np.repeat(sizes, 2)):
-        length = share * size * np.sqrt(np.sum(gradient[run % 2] ** 2))
-        expected = length * unit_direction(problem.shape, size, run % 2, 0)
-        moved = shadows[run].astype(np.float64) - runs[run]
-        rounding = 2 * np.finfo(dtype).eps * np.abs(runs[run]).max()
-        np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=rounding)
-    assert len(rounds.finished) == 1
-    assert rounds.run_iterations == 12  # one iteration each, before they leave
 
 
 def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, monkeypatch):
@@ -322,16 +255,6 @@ def test_the_seconds_of_the_first_round_are_those_of_all_commands(problem, monke
     assert resumed.seconds == 12
 
 
-def test_passes_are_the_iterations_that_runs_have_made(problem, monkeypatch):
-    noted_rounds(monkeypatch, [[[1.0, 0.5, np.nan], [1.0, 0.5, 0.2]], [[1.0, np.nan, np.nan]]])
-    rounds = rounds_of(problem, shadows=False)
-    assert rounds.run_iterations == 0
-    rounds.descend([1.0, 2.0])
-    assert rounds.run_iterations == 3
-    rounds.descend([4.0])
-    assert rounds.run_iterations == 3
-
-
 def test_lengths_are_those_of_each_run_and_do_not_overflow():
     vectors = np.array([[[3.0, 4.0]], [[0.0, 0.0]], [[3e200, 4e200]], [[-1.0, 0.0]]])
     lengths = _measure_lengths(vectors)
@@ -339,3 +262,24 @@ def test_lengths_are_those_of_each_run_and_do_not_overflow():
     np.testing.assert_allclose(lengths.ravel(), [5, 0, 5e200, 1], rtol=1e-14)
     assert vectors[0, 0, 0] == 3  # which are left as they are
     assert _measure_lengths(np.full((1, 2), 3e30, np.float32)).dtype == np.float64
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts):
+    """The last run diverges, so that the stack shrinks on its way."""
+    start = np.stack([np.full(problem.shape, 0.1 * n) for n in range(starts)])
+    rule = gradient_descent()
+    rounds = Rounds(problem, None, start, lambda w: -w, rule, ITERATIONS, True)
+    histories = rounds.descend([*SIZES, 1e308])
+    rounds.descend([3.0])  # a later round
+    ends, seen = np.full_like(histories.weights, np.nan), []
+
+    def observe(k, alive, weights):
+        seen.append(k)
+        ends[alive] = weights
+
+    rounds.replay({0, 7, ITERATIONS}, observe)
+    assert seen == [0, 7, ITERATIONS]
+    is_finite = histories.diverged_at < 0
+    assert is_finite.sum() == len(SIZES) * starts
+    assert np.array_equal(ends[is_finite], histories.weights[is_finite])

@@ -32,7 +32,7 @@ from normbench.measures import (
     projection,
     weight_norms,
 )
-from normbench.measures.contract import Findings, FinishedJob
+from normbench.measures.contract import Findings, FinishedJob, WeightPath
 from normbench.models import Mlp
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
@@ -62,7 +62,7 @@ def ended(weights, scores):
         best_weights=weights,
         histories=SimpleNamespace(misclassifications=np.zeros((1, 1))),
         start=weights[None],
-        weight_path=SimpleNamespace(weights=weights[None]),
+        recorded_path=SimpleNamespace(weights=weights[None]),
         train=SimpleNamespace(scores=scores, linear=None),
     )
 
@@ -472,15 +472,10 @@ def test_a_step_has_a_place_while_its_gradient_is_above_rounding(dtype):
         evaluate=lambda w: SimpleNamespace(gradient=slopes[w[:, 0].astype(int)][:, None])
     )
 
-    def descend_runs(step_sizes, start, observe):
-        for k in range(5):
-            observe(k, np.arange(1), weights[k : k + 1, None])
-
     descent = SimpleNamespace(
         train=train,
         start=np.zeros((1, 1), dtype),
-        best_step=SimpleNamespace(step_size=1.0),
-        descend_runs=descend_runs,
+        path=WeightPath(np.arange(5), weights[:, None], np.zeros(5)),
     )
     iteration, position = landing._positions(descent)
     # The fourth gradient is below the share; the fifth has no step.
@@ -496,7 +491,8 @@ def test_soft_directions_are_those_of_which_a_step_goes_less_than_a_tenth():
         theory=SimpleNamespace(threshold=0.5),
         at_start=SimpleNamespace(directions=directions),
         best_step=SimpleNamespace(step_size=size),
-        descend_runs=lambda *of: None,
+        train=SimpleNamespace(evaluate=lambda w: SimpleNamespace(gradient=w)),
+        path=WeightPath(np.zeros(1, int), np.zeros((1, 1)), np.zeros(1)),
         start=np.zeros((1, 1)),
     )
     found = landing.MEASURE.take(SimpleNamespace(descent=descent))
@@ -609,7 +605,7 @@ def contoured(costs_along, reached=False, **more):
     """Return a descent of two weights with a Hessian that is given, without a least cost."""
     walk = SimpleNamespace(cost=np.array(costs_along, dtype=float))
     return SimpleNamespace(
-        weight_path=walk,
+        recorded_path=walk,
         least=SimpleNamespace(is_solved=reached),
         judging_context=SimpleNamespace(minimum=0.0),
         start=np.zeros((1, 1, 4)),

@@ -29,91 +29,6 @@ def histories(cost, diverged_at, shadows=()):
     return Histories(cost, None, None, None, np.array(diverged_at), weights, dict(shadows))
 
 
-def test_further_runs_descend_the_starts_of_a_step_size_side_by_side(monkeypatch):
-    given = []
-    monkeypatch.setattr(contract, "descend", lambda *of, **more: given.append((of, more)))
-    settings = SimpleNamespace(records=7)
-    descent = SimpleNamespace(train="train", optimizer="rule", settings=settings)
-    start = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
-    JudgedDescent.descend_runs(descent, [0.1, 0.5, 2.0], start, "watch")
-    ((train, test, rule, starts, sizes, records), more) = given[0]
-    assert (train, test, rule, records, more) == ("train", None, "rule", 7, {"observe": "watch"})
-    assert starts.tolist() == start.tolist() * 3
-    assert sizes.tolist() == [0.1, 0.1, 0.5, 0.5, 2, 2]
-
-
-def test_a_finer_step_size_has_ended_unless_one_of_its_runs_left_early(monkeypatch):
-    """Of two starts each: both whole, one left early, one not finite, one so from the start on."""
-    nan = np.nan
-    cost = [[9, 8, 7], [9, 8, 6], [9, 8, nan], [9, 8, 5], [9, 8, 4], [9, nan, nan], [9, 8, 3]]
-    cost += [[nan, nan, nan]]
-    made = histories(cost, [-1, -1, -1, -1, -1, 1, -1, 0])
-    asked = []
-
-    def descend(sizes, tested, leave):
-        asked.append((sizes, tested, leave))
-        return made
-
-    def judge(by_key, diverged_at, sizes, bench, shadows):
-        assert list(by_key) == [names.TRAIN_COST.key]
-        assert (diverged_at is made.diverged_at, bench, shadows) == (True, "context", None)
-        return sizes
-
-    monkeypatch.setattr(contract.judging, "judge_steps", judge)
-    rounds = SimpleNamespace(descend=descend)
-    descent = SimpleNamespace(rounds=rounds, judging_context="context", start=np.zeros((2, 1, 2)))
-    sizes = [1.0, 2.0, 3.0, 4.0]
-    steps, costs, ended = JudgedDescent.descend_finer(descent, sizes, "leave")
-    assert asked == [(sizes, False, "leave")]  # the test points are of no use there
-    assert steps == sizes
-    np.testing.assert_array_equal(costs, np.array(cost).reshape(4, 2, 3))
-    assert ended.tolist() == [True, False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("numbers", "kept"),
-    [(4 * 11, range(11)), (4 * 6, [0, 2, 4, 6, 8, 10]), (4 * 3, [0, 5, 10]), (1, [0, 10])],
-)
-def test_the_path_is_thinned_to_so_many_numbers_but_has_both_ends(monkeypatch, numbers, kept):
-    """Weights (1, 4) that count the iterations; the run is observed until iteration 10."""
-    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", numbers)
-
-    def descend_runs(sizes, start, observe):
-        assert (sizes, start.shape) == ([0.5], (1, 1, 4))
-        for k in range(11):
-            observe(k, np.arange(1), np.full((1, 1, 4), float(k)))
-        return histories([np.arange(11) + 100], [-1])
-
-    descent = SimpleNamespace(
-        start=np.zeros((3, 1, 4)),
-        settings=SimpleNamespace(records=10),
-        best_step=SimpleNamespace(step_size=0.5),
-        descend_runs=descend_runs,
-    )
-    walk = JudgedDescent.weight_path.func(descent)
-    assert walk.iteration.tolist() == [*kept]
-    assert walk.weights[:, 0, 0].tolist() == [*kept]
-    assert walk.weights.shape == (len(kept), 1, 4)
-    assert walk.cost.tolist() == [100 + k for k in kept]
-
-
-def test_a_path_that_stops_being_finite_has_no_weights_from_there_on():
-    def descend_runs(sizes, start, observe):
-        for k in range(5):
-            alive = np.arange(1 if k < 3 else 0)
-            observe(k, alive, np.full((len(alive), 1, 2), float(k)))
-        return histories([[4, 3, 2, np.nan, np.nan]], [3])
-
-    descent = SimpleNamespace(
-        start=np.zeros((1, 1, 2)),
-        settings=SimpleNamespace(records=4),
-        best_step=SimpleNamespace(step_size=0.5),
-        descend_runs=descend_runs,
-    )
-    walk = JudgedDescent.weight_path.func(descent)
-    assert (walk.iteration.tolist(), walk.cost.tolist()) == ([0, 1, 2], [4, 3, 2])
-
-
 def test_the_best_weights_are_those_of_the_first_start():
     weights = np.arange(12.0).reshape(6, 1, 2)  # of three step sizes and two starts
     descent = SimpleNamespace(
@@ -168,27 +83,9 @@ def test_points_in_memory_stand_for_themselves():
     assert job.shown_points is job
 
 
-def test_the_path_of_a_thousand_weights_has_500_iterations_which_are_4_megabytes():
-    def descend_runs(sizes, start, observe):
-        for k in range(2001):
-            observe(k, np.arange(1), np.zeros((1, 1000)))
-        return histories([np.zeros(2001)], [-1])
-
-    descent = SimpleNamespace(
-        start=np.zeros((1, 1000)),
-        settings=SimpleNamespace(records=2000),
-        best_step=SimpleNamespace(step_size=0.5),
-        descend_runs=descend_runs,
-    )
-    walk = JudgedDescent.weight_path.func(descent)
-    assert walk.weights.shape == (500, 1000)
-    assert walk.weights.nbytes == 4e6
-
-
 def test_what_is_shown_is_as_large_as_it_is_said_to_be():
     assert len(inputs.sample_indices(3000)) == inputs.MAX_DRAWN_POINTS == 2000
     assert inputs.MOST_FEATURES == 4096
-    assert len(contract.repeat_starts(np.zeros((2, 1)), 3)) == 6
     assert contract.MAX_SHOWN_POINTS == 20_000
     assert contract.MAX_SHOWN_ENTRIES * FLOAT64_BYTES == 512 * 2**20
 

@@ -18,12 +18,18 @@ from normbench.measures import (
     windows,
     windows_at_best,
 )
+from normbench.measures.contract import WeightPath
 from normbench.optimizers.lbfgs import lbfgs
 from normbench.theory.budget import Work
 from normbench.verdicts.search import Critical
 from tests.measures.test_closed_forms import finished
 
 EPS = np.finfo(float).eps
+
+
+def path_of(weights):
+    """Return a path whose every iteration is kept."""
+    return WeightPath(np.arange(len(weights)), weights, np.zeros(len(weights)))
 
 
 @pytest.mark.parametrize(
@@ -35,29 +41,19 @@ EPS = np.finfo(float).eps
 def test_the_critical_step_is_looked_for_from_half_of_a_threshold_that_there_is(
     monkeypatch, threshold, first, lower, upper, censored
 ):
-    """Of two starts, judged together: each step size fails here by the first cost of the second."""
     answers = []
 
     def look(fails, start, width):
         answers.append((fails([0.5, 2.0, 4.0]), start, width))
         return Critical(lower, upper, 9)
 
-    def judge(costs_of_step, diverged_at, size):
-        assert costs_of_step.shape == (2, 3)
-        assert diverged_at.tolist() == [int(10 * size), int(10 * size) + 1]
-        return SimpleNamespace(fails=bool(costs_of_step[1, 0] > 3)), ("word", "word")
-
-    def descend_runs(sizes, start):
-        assert len(start) == 2
-        cost = np.arange(6.0)[:, None] + np.zeros(3)
-        diverged_at = [int(10 * size) + n for size in sizes for n in (0, 1)]
-        return SimpleNamespace(cost=cost, diverged_at=np.array(diverged_at))
+    def descend_finer(sizes):
+        judgements = [SimpleNamespace(fails=size > 3) for size in sizes]
+        return [SimpleNamespace(judgement=judgement) for judgement in judgements], "costs"
 
     monkeypatch.setattr(critical_step, "critical_step", look)
     descent = SimpleNamespace(
-        descend_runs=descend_runs,
-        start=np.zeros((2, 1, 3)),
-        judging_context=SimpleNamespace(judge_starts=judge),
+        descend_finer=descend_finer,
         theory=SimpleNamespace(threshold=threshold),
         settings=SimpleNamespace(step_sizes=(0.3, 0.7)),
         search=SimpleNamespace(width=0.02),
@@ -100,18 +96,10 @@ def test_the_condition_of_a_curvature_is_of_its_live_part(monkeypatch):
 @pytest.mark.parametrize(("size", "is_dense"), [(600, True), (601, False)])
 def test_curvatures_are_measured_at_25_iterations_and_series_have_the_finite_ones(size, is_dense):
     """The eigenvalues at iteration k are k - 50 and -60; the run stops being finite at 90."""
-
-    def descend_runs(sizes, start, observe):
-        assert (sizes, len(start)) == ([0.5], 1)
-        for k in range(101):
-            observe(k, np.arange(k < 90), np.full((int(k < 90), 1, 2), float(k)))
-
     descent = SimpleNamespace(
         settings=SimpleNamespace(records=100),
-        train=SimpleNamespace(shape=(1, size), hessian=lambda w: Curved(w[0, 0] - 50, -60.0)),
-        best_step=SimpleNamespace(step_size=0.5),
-        start=np.zeros((3, 1, 2)),
-        descend_runs=descend_runs,
+        train=SimpleNamespace(shape=(1, size), hessian=lambda w: Curved(w - 50, -60.0)),
+        path=path_of(np.arange(90.0)),
     )
     found = curvature.take(SimpleNamespace(descent=descent))
     measured = [k for k in inputs.spread_iterations(100, 25).tolist() if k < 90]
@@ -130,9 +118,7 @@ def test_a_series_without_a_finite_number_is_left_out():
     descent = SimpleNamespace(
         settings=SimpleNamespace(records=0),
         train=SimpleNamespace(shape=(2,), hessian=lambda w: Curved(-1.0, -2.0)),
-        best_step=SimpleNamespace(step_size=0.5),
-        start=np.zeros((1, 2)),
-        descend_runs=lambda sizes, start, observe: observe(0, np.arange(1), np.zeros((1, 2))),
+        path=path_of(np.zeros((1, 2))),
     )
     found = curvature.take(SimpleNamespace(descent=descent))
     assert {*found.series} == {names.CURVATURE_LARGEST.key, names.CURVATURE_SMALLEST.key}
@@ -200,13 +186,8 @@ def test_the_sharpness_is_half_of_the_step_times_the_curvature_where_there_is_on
         sharpness, "largest_curvature", lambda train, w: (None if w[0] == 2 else w[0] + 4, "why")
     )
 
-    def descend_runs(sizes, start, observe):
-        assert (sizes, len(start)) == ([0.5], 1)
-        for k in range(6):
-            observe(k, np.arange(k < 5), np.full((int(k < 5), 1), float(k)))
-
     descent = sharp_descent(5, plain=plain, best_step=SimpleNamespace(step_size=0.5))
-    descent.descend_runs, descent.start = descend_runs, np.zeros((2, 1))
+    descent.path = path_of(np.arange(5.0)[:, None])
     found = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
     iteration, values = found.series[names.SHARPNESS.key]
     assert (iteration.tolist(), values.tolist()) == ([0, 3], [1.0, 1.75 / 2])  # by the schedule
@@ -246,17 +227,11 @@ def test_norms_are_taken_at_so_many_iterations(monkeypatch, most, sets, records,
         weight_norms, "network_of", lambda train: SimpleNamespace(model=model, layout=None)
     )
 
-    def descend_runs(sizes, start, observe):
-        assert (sizes, len(start)) == ([0.5], 1)
-        for k in range(records + 1):
-            observe(k, np.arange(1), np.array([[3.0 + k, 4.0]]))
-
     descent = SimpleNamespace(
         train=None,
         settings=SimpleNamespace(records=records, step_schedule=None, records_per_pass=1),
         best_step=SimpleNamespace(step_size=0.5),
-        start=np.zeros((2, 2)),
-        descend_runs=descend_runs,
+        path=path_of(np.array([[3.0 + k, 4.0] for k in range(records + 1)])),
     )
     found = weight_norms.take(SimpleNamespace(descent=descent)).arrays
     wanted = inputs.spread_iterations(records, measured)

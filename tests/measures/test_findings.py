@@ -283,11 +283,12 @@ def test_the_sharpness_of_another_rule_has_a_note(data):
 
 @pytest.mark.parametrize("theory", ["auto", "none"])
 def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory, monkeypatch):
-    tried, again = [], JudgedDescent.descend_runs
+    tried, again = [], JudgedDescent.descend_finer
     monkeypatch.setattr(
-        JudgedDescent, "descend_runs", lambda *of: tried.append(of[1]) or again(*of)
+        JudgedDescent, "descend_finer", lambda *of: tried.append(of[1]) or again(*of)
     )
-    asked = replace(job(data, costs.least_squares, theory=theory), search=Search(critical=True))
+    made = job(data, costs.least_squares, theory=theory, refine=False)
+    asked = replace(made, search=Search(critical=True))
     found = run(asked).findings.metrics
     known = found[names.THRESHOLD.key]
     assert np.isnan(known) == (theory == "none")
@@ -295,12 +296,3 @@ def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory
     assert found[names.CRITICAL_DESCENTS.key] == len(tried)
     low, high = found[names.CRITICAL.key], found[names.CRITICAL_UPPER.key]
     assert low < high <= low * (1 + asked.search.width)
-
-
-def test_the_path_and_the_sharpness_are_of_the_first_start_alone(data, monkeypatch):
-    starts, again = [], JudgedDescent.descend_runs
-    monkeypatch.setattr(
-        JudgedDescent, "descend_runs", lambda *of: starts.append(of[2]) or again(*of)
-    )
-    run(job(data, start="normal", starts=3, record=("path", "sharpness"), iterations=3))
-    assert [len(start) for start in starts] == [1, 1]

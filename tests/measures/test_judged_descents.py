@@ -9,7 +9,6 @@ from normbench import names, optimizers
 from normbench.engine.descent import Histories
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.job import run
 from normbench.measures import (
     formulas,
     histories,
@@ -20,9 +19,7 @@ from normbench.measures import (
     predictions,
     targets,
 )
-from normbench.measures.contract import JudgedDescent
 from normbench.measures.judged import judge_descent
-from normbench.models import Mlp
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import shared, spectra
@@ -31,8 +28,7 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
 from normbench.verdicts.search import Search
-from tests.measures.test_measures import Bowl, data, job
-from tests.measures.test_network_measures import outcome
+from tests.measures.test_measures import Bowl, data
 
 RNG = np.random.default_rng(21)
 
@@ -119,13 +115,15 @@ def test_a_history_is_predicted_of_plain_descent_on_a_quadratic_that_is_resolved
 def test_finer_step_sizes_are_tried_where_there_are_some_and_the_points_are_near(
     refine, iterations, gridless, in_memory, refines
 ):
+    step = SimpleNamespace(step_size=1.0, metrics={names.reached("1e-2").key: 5.0})
     descent = SimpleNamespace(
+        steps=[step],
         settings=SimpleNamespace(refine=refine, iterations=iterations),
         optimizer=SimpleNamespace(gridless=gridless),
     )
     dataset = SimpleNamespace(x=np.ones((2, 2)) if in_memory else "a file")
-    made = SimpleNamespace(judged_descent=descent, dataset=dataset)
-    assert targets._refines(made) == refines
+    made = SimpleNamespace(descent=descent, dataset=dataset)
+    assert bool(targets._refined_targets(made)) == refines
 
 
 @pytest.mark.parametrize("starts", [1, 2])
@@ -164,20 +162,6 @@ def test_quartiles_of_a_target_are_those_of_its_step_size():
 def test_of_equal_counts_the_smallest_step_size_is_the_first():
     assert targets._number_of_fewest({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
     assert [targets._json_number(count) for count in (3.0, np.inf, np.nan)] == [3, None, None]
-
-
-def test_measures_along_the_best_path_descend_the_first_start_alone(data, monkeypatch):
-    starts, again = [], JudgedDescent.descend_runs
-    monkeypatch.setattr(
-        JudgedDescent, "descend_runs", lambda *of: starts.append(len(of[2])) or again(*of)
-    )
-    record = ("contours", "curvature", "landing")
-    made = run(job(data, start="normal", starts=3, record=record, iterations=3, refine=False))
-    assert {*record} <= {*made.arrays}
-    assert starts == [1] * 3  # the path of contours, and one each
-    starts.clear()
-    outcome(Mlp([3], normalize="batch"), "by_layer", "curvature", "weight_norms", starts=2)
-    assert starts == [1] * 3
 
 
 @pytest.mark.parametrize(("tie", "told"), [(0.5, 0.5), (None, np.nan), (0.0, np.nan)])

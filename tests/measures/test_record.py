@@ -8,6 +8,8 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import digits
+from normbench.engine.problem import Objective
+from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
@@ -38,7 +40,7 @@ def test_the_path_is_that_of_the_best_step(two_classes):
 
 
 def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
-    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", 4 * 5)
+    monkeypatch.setattr(contract, "MAX_RECORDED_NUMBERS", 4 * 5)
     for own in ({"start": "normal", "starts": 2}, {}):  # of several starts, the first
         outcome = run(job(*two_classes, **own))
         path = outcome.arrays["path"]
@@ -197,10 +199,6 @@ def test_contours_of_few_weights_have_the_path_of_every_step(cost):
             np.testing.assert_allclose(parts["minimum"] + shrunk @ parts["swing"], told, atol=1e-12)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="waits for the rebuilt engine: figures of a path descend another implementation",
-)
 @pytest.mark.parametrize("sizes", [(10.0,), (0.1, 10.0)])
 def test_a_path_is_the_run_that_is_recorded(sizes):
     """Far above 2/L, where 60 iterations raise a rounding to 5 percent of the cost."""
@@ -208,7 +206,32 @@ def test_a_path_is_the_run_that_is_recorded(sizes):
         sizes, 60, record=("path",), shown_step=10.0, shadows=False, refine=False, theory="none"
     )
     parts = multiclass_softmax, FunctionTransformer(), gradient_descent()
-    made = run(Job(digits(), *parts, settings))
+    data = digits()
+    made = run(Job(data, *parts, settings))
     path, step = made.arrays["path"], made.steps[made.best]
     recorded = step.histories["train/cost"][path["iteration"]]
-    np.testing.assert_allclose(path["cost"], recorded, rtol=1e-6)
+    problem = Objective(multiclass_softmax, data.x, data.y, True, 0.0, 10)
+    for costs in (path["cost"], problem.evaluate(path["weights"]).costs):
+        np.testing.assert_allclose(costs, recorded, rtol=1e-12)
+
+
+def test_all_records_along_the_path_descend_once_more(two_classes, monkeypatch):
+    replay, replayed = Rounds.replay, []
+    monkeypatch.setattr(Rounds, "replay", lambda *of: replayed.append(of) or replay(*of))
+    record = ("path", "contours", "sharpness", "landing", "curvature")
+    outcome = run(job(*two_classes, record=record, starts=2, start="normal"))
+    assert set(outcome.arrays) >= {"path", "contours", "landing", "curvature"}
+    assert len(replayed) == 1
+
+
+def test_records_along_a_path_that_is_too_long_see_stretches_of_it(two_classes, monkeypatch):
+    record = ("landing", "curvature", "path")
+    whole = run(job(*two_classes, record=record)).arrays
+    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", 4 * 9)
+    short = run(job(*two_classes, record=record)).arrays
+    kept = [0, 1, 2, 9, 10, 11, 18, 19, 20]
+    assert short["path"]["iteration"].tolist() == short["curvature"]["iteration"].tolist() == kept
+    assert short["landing"]["iteration"].tolist() == [0, 1, 9, 10, 18, 19]
+    for name, values in (("landing", "position"), ("curvature", "largest"), ("path", "weights")):
+        among = np.isin(whole[name]["iteration"], short[name]["iteration"])
+        np.testing.assert_array_equal(short[name][values], whole[name][values][among])

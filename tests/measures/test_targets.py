@@ -11,10 +11,10 @@ from normbench import names
 from normbench.choices import build, options
 from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
-from normbench.engine import rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
 from normbench.measures import targets
+from normbench.measures.contract import JudgedDescent
 from normbench.optimizers import gradient_descent
 from normbench.verdicts import refinement
 
@@ -81,54 +81,6 @@ def test_the_record_holds_what_was_tried():
         assert count == (first if first < len(cost) else None)
 
 
-@pytest.mark.parametrize("scheme", ["identity", "pca_sphere"])
-def test_auto_costs_no_more_than_the_grid(scheme, monkeypatch):
-    made = []
-    own = rounds.descend
-
-    def counted(*parts, **more):
-        histories = own(*parts, **more)
-        made.append(np.isfinite(histories.cost[:, 1:]).sum())
-        return histories
-
-    monkeypatch.setattr(rounds, "descend", counted)
-    monkeypatch.setattr(targets, "FREE_PRODUCTS", 0)
-    outcome(DECADES, scheme)
-    assert sum(made[1:]) <= made[0]
-
-
-def test_a_small_problem_is_refined_however_few_its_step_sizes(monkeypatch):
-    assert names.REFINED.key in outcome([0.1, 1.0, 10.0]).findings.tags
-    monkeypatch.setattr(targets, "FREE_PRODUCTS", 0)
-    assert names.REFINED.key not in outcome([0.1, 1.0, 10.0]).findings.tags
-
-
-@pytest.mark.parametrize(("scheme", "starts"), [("robust", 1), ("pca_sphere", 3)])
-def test_runs_that_leave_change_no_number(scheme, starts, monkeypatch):
-    more = {"refine": True, "starts": starts, "start": "normal"}
-    quick = outcome(DECADES, scheme, **more)
-    leave = refinement.EndLateNeighbours.__call__
-
-    def stay(self, k, alive, costs):
-        return leave(self, k, alive, costs) & False
-
-    monkeypatch.setattr(refinement.EndLateNeighbours, "__call__", stay)
-    whole = outcome(DECADES, scheme, **more)
-    tried = [
-        len(found.arrays[names.DESCENT_ARRAYS]["refined_step_sizes"]) for found in (quick, whole)
-    ]
-    assert tried[0] < tried[1]
-    for target in names.TARGETS:
-        assert told(quick, target) == pytest.approx(told(whole, target), nan_ok=True)
-
-
-def test_a_scheme_is_not_tried_further_where_no_step_size_could_reach_the_target(monkeypatch):
-    steps = 1e-3 * 0.999 ** np.arange(101) + 1.0
-    assert refinement.cannot_reach(steps, 1.0, 1.0 + 1e-5)
-    assert not refinement.cannot_reach(steps, 1.0, 1.0 + 9e-4)
-    assert not refinement.cannot_reach(steps[::-1], 1.0, 1.0)  # it rises: a smaller step may
-
-
 def test_a_cost_whose_descent_grows_faster_on_its_way_is_tried_further():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((40, 1))
@@ -149,3 +101,60 @@ def test_the_grid_stays_what_was_asked():
     for one, other in zip(found.steps, alone.steps):
         assert np.array_equal(one.histories["train/cost"], other.histories["train/cost"])
     assert names.REFINED.key not in alone.findings.tags
+
+
+def finer_numbers(found):
+    """Return the lattice numbers of the finer step sizes, and the targets that they are of."""
+    record = json.loads(found.findings.tags[names.REFINED.key])
+    return set(record["numbers"]), record["targets"]
+
+
+def test_coarse_step_sizes_and_then_fine_ones_lie_around_the_best():
+    numbers, refined = finer_numbers(settled())
+    assert refined == ["1e-2"]
+    best = refinement.lattice_number(told(settled(refine=False))[1])
+    coarse = {*refinement.coarse_numbers(10 ** (best / 16))}
+    fine = {*range(min(numbers - coarse), max(numbers - coarse) + 1)}
+    grid = {round(16 * np.log10(size)) for size in DECADES}
+    assert numbers == (coarse | fine) - grid
+    assert len(fine) <= 2 * refinement.FINE_RADIUS + 1
+    centre = told(settled())[1]
+    assert min(fine) - 1 <= refinement.lattice_number(centre) <= max(fine) + 1
+
+
+@pytest.mark.parametrize(
+    ("refine", "sizes", "refined"),
+    [
+        ("auto", [1e-5, 1e-4], ["1e-1", "1e-2"]),  # a grid that misses both
+        ("auto", DECADES, ["1e-2"]),
+        (True, DECADES, ["1e-1", "1e-2", "1e-3"]),
+    ],
+)
+def test_the_reported_targets_are_refined_or_all(refine, sizes, refined):
+    found = outcome(sizes, refine=refine)
+    assert finer_numbers(found)[1] == refined
+
+
+def test_a_target_that_a_large_grid_misses_is_not_refined(monkeypatch):
+    monkeypatch.setattr(targets, "MAX_SMALL_PRODUCTS", 150 * 15 * 2 * 100 - 1)
+    assert names.REFINED.key not in outcome([1e-5, 1e-4]).findings.tags
+    assert names.REFINED.key in outcome([1e-5]).findings.tags
+    assert names.REFINED.key in outcome([1.0, 10.0]).findings.tags  # which reaches it
+
+
+def test_where_no_coarse_step_size_reaches_a_target_there_are_no_fine_ones():
+    found = outcome([1e-6], iterations=5)
+    numbers, refined = finer_numbers(found)
+    assert refined == ["1e-1", "1e-2"]
+    assert numbers == {*refinement.coarse_numbers(1e-6)} - {-96}
+    assert np.isnan(told(found)).all()
+
+
+def test_finer_step_sizes_are_two_descents_for_all_targets(monkeypatch):
+    descend, sizes = JudgedDescent.descend_finer, []
+    monkeypatch.setattr(
+        JudgedDescent, "descend_finer", lambda *of: sizes.append(of[1]) or descend(*of)
+    )
+    outcome(DECADES, refine=True)
+    assert len(sizes) == 2
+    assert len({*sizes[0], *sizes[1], *DECADES}) == len(sizes[0]) + len(sizes[1]) + len(DECADES)

@@ -11,11 +11,7 @@ from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 from normbench.verdicts.judging import JudgingContext, _drop_unsure, judge_steps
 from normbench.verdicts.refinement import (
-    Arrivals,
-    EndLateNeighbours,
-    FirstArrival,
     bound_iterations,
-    cannot_reach,
     coarse_numbers,
     fewest_iterations,
     fine_numbers,
@@ -26,19 +22,6 @@ from normbench.verdicts.refinement import (
 from normbench.verdicts.search import critical_step
 
 EPSILON = float(np.finfo(np.float64).eps)
-
-
-@pytest.mark.parametrize(("goal", "is_hopeless"), [(0.12, True), (0.13, False)])
-def test_a_run_is_hopeless_where_ten_times_its_iterations_miss_the_goal(goal, is_hopeless):
-    """0.81 of the excess is left after two iterations that take a tenth each: 0.1216 after 20."""
-    for minimum in (0.0, 5.0):
-        history = minimum + np.array([1.0, 0.9, 0.81])
-        assert cannot_reach(history, minimum, minimum + goal) == is_hopeless
-
-
-@pytest.mark.parametrize("history", [[1.0, 0.9, 0.9], [1.0, 0.8, 0.9], [1.0, 0.1, 0.0]])
-def test_a_run_that_does_not_fall_is_not_judged_hopeless(history):
-    assert not cannot_reach(np.array(history), 0.0, 1e-9)
 
 
 def test_a_fall_in_the_first_iteration_is_a_fall():
@@ -80,44 +63,6 @@ def test_shadows_in_single_precision_may_end_a_hundred_times_further_apart():
     assert convergence.shadow_tolerance(3.0, 1.0, EPSILON) == pytest.approx(2e-7)
 
 
-def test_iterations_of_several_starts_are_their_upper_median():
-    arrivals = Arrivals(2, 2, goal=0.1)
-    alive = np.arange(4)
-    arrivals.note(0, alive, np.array([1.0, 0.1, 1.0, 1.0]))
-    arrivals.note(1, alive, np.array([1.0, 0.2, 0.05, 1.0]))  # the second leaves the goal again
-    arrivals.note(2, alive, np.array([0.1, 0.1, 0.05, 1.0]))
-    assert arrivals.arrival.tolist() == [2.0, 2.0, 1.0, np.inf]
-    assert arrivals.counts().tolist() == [2.0, np.inf]
-    arrivals.note(3, alive[:2], np.array([0.1, 0.1]))  # the others have ended
-    assert arrivals.counts().tolist() == [2.0, np.inf]
-    assert arrivals.arrival.tolist() == [2.0, 2.0, np.inf, np.inf]
-
-
-@pytest.mark.parametrize(
-    ("known", "shadow", "ends"), [(9, 0.05, True), (9, 0.3, False), (1, 0.3, True)]
-)
-def test_all_runs_end_when_one_arrives_beside_its_shadow_or_a_known_one_has(known, shadow, ends):
-    first = FirstArrival(known, 0.1, step_sizes=1, starts=1, goal=0.1)
-    assert first(0, np.arange(2), np.array([1.0, 1.0])).tolist() == [False, False]
-    assert first(1, np.arange(2), np.array([0.06, shadow])).tolist() == [ends, ends]
-
-
-def test_smaller_step_sizes_end_where_two_of_three_neighbours_arrived():
-    neighbours = EndLateNeighbours({4.0: 1.0, 5.0: 2.0}, [3, 4, 5, 6], np.array([3, 6]), 1, 0.1)
-    alive, above = np.arange(2), np.full(2, 1.0)
-    assert neighbours(1, alive, above).tolist() == [False, False]
-    assert neighbours.decided is None
-    assert neighbours(2, alive, above).tolist() == [True, False]  # larger ones may miss the target
-    assert neighbours.decided == 2
-    assert neighbours(3, alive[1:], above[1:]).tolist() == [False]
-
-
-def test_a_step_size_between_those_that_decide_goes_on():
-    known = dict.fromkeys((4.0, 5.0, 7.0, 8.0), 1.0)
-    neighbours = EndLateNeighbours(known, [3, 4, 5, 6, 7, 8], np.array([3, 6]), 1, 0.1)
-    assert neighbours(1, np.arange(2), np.full(2, 1.0)).tolist() == [True, False]
-
-
 @pytest.mark.parametrize("number", [-4.0, 0.0, 2.5, 16.0])
 def test_iterations_have_the_step_size_of_their_number_on_the_lattice_or_between(number):
     fewest = bound_iterations(8.0, number, {number + 4: np.inf, number + 8: np.inf, 0.5: 3.0})
@@ -125,12 +70,6 @@ def test_iterations_have_the_step_size_of_their_number_on_the_lattice_or_between
     assert fewest.iterations == 8.0
     assert fewest.least == pytest.approx(8.0 * 10 ** (-4 / 16))
     assert np.isnan(bound_iterations(8.0, number, {number - 1: np.inf}).least)
-
-
-def test_of_three_that_decide_the_one_in_the_middle_goes_on():
-    neighbours = EndLateNeighbours({4.0: 1.0, 6.0: 1.0}, [4, 5, 6], np.array([5]), 1, 0.1)
-    assert neighbours(1, np.arange(1), np.full(1, 1.0)).tolist() == [False]
-    assert neighbours.decided == 1
 
 
 def test_where_no_step_size_reaches_the_goal_the_least_excess_that_is_finite_is_the_best():
@@ -420,9 +359,3 @@ def test_the_step_size_of_a_median_is_one_of_its_three():
     assert (best.iterations, best.step_size) == (6, step_size_of(4))
     own = fewest_iterations(dict(enumerate([9.0, 8.0, 4.0, 4.0, 2.0])), [*range(5)])
     assert (own.iterations, own.step_size) == (4, step_size_of(2))
-
-
-def test_a_run_that_would_meet_the_goal_exactly_is_not_hopeless():
-    history = np.array([1.0, 0.5])  # 2**-10 after ten iterations
-    assert not cannot_reach(history, 0.0, 2.0**-10)
-    assert cannot_reach(history, 0.0, 0.99 * 2.0**-10)
