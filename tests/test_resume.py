@@ -297,12 +297,12 @@ PASSES = {
     "linear": ("amid a pass", ("batch=7",), ("100", "200")),
     # The running statistics of each run move with every batch.
     "network": (
-        "amid a pass of a network",
+        "amid a pass",
         ("batch=7", "model=mlp", "model.hidden=[5,4]", "model.affine_step=0.1", *RUNNING_WORDS),
         ("100",),
     ),
     "whitened network": (
-        "amid a pass of a network",
+        "amid a pass",
         ("batch=14", "model=mlp", "model.hidden=[4]", "model.normalize=zca", *RUNNING_WORDS[1:]),
         ("100",),
     ),

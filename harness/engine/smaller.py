@@ -66,20 +66,20 @@ def _without_zero_columns(given: Smaller) -> Smaller:
     Their weights stay where they start, at 0: nothing but a penalty has a derivative by them.
     """
     train, test, start, _ = given
-    is_kept = np.any(train.points, axis=0) | start[:, :, 1:].any(axis=(0, 1))
-    if is_kept.all() or np.ndim(train.l2) == 2:
+    is_used = np.any(train.points, axis=0) | start[:, :, 1:].any(axis=(0, 1))
+    if is_used.all() or np.ndim(train.l2) == 2:
         return given
-    kept = np.flatnonzero(is_kept)
-    l2 = train.l2[kept] if isinstance(train.l2, np.ndarray) else train.l2
-    with_bias = np.concatenate([[0], 1 + kept])
+    used = np.flatnonzero(is_used)
+    l2 = train.l2[used] if isinstance(train.l2, np.ndarray) else train.l2
+    with_bias = np.concatenate([[0], 1 + used])
 
     def to_given(weights: Array) -> Array:
-        all_weights = np.zeros((*weights.shape[:2], len(is_kept) + 1), weights.dtype)
+        all_weights = np.zeros((*weights.shape[:2], len(is_used) + 1), weights.dtype)
         all_weights[:, :, with_bias] = weights
         return all_weights
 
-    smaller = replace(train, points=train.points.take(kept, axis=1), l2=l2)
-    smaller_test = test and smaller.held_out(test.points.take(kept, axis=1), test.targets)
+    smaller = replace(train, points=train.points.take(used, axis=1), l2=l2)
+    smaller_test = test and smaller.held_out(test.points.take(used, axis=1), test.targets)
     return Smaller(smaller, smaller_test, start[:, :, with_bias], to_given)
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from normbench.costs import multiclass_softmax, softmax
+from normbench.engine import threads
 from normbench.engine.batches import Batches
-from normbench.engine.fast import threads
-from normbench.engine.fast.blocked import on_points
-from normbench.engine.fast.minibatch import ThreadedMinibatch
+from tests import door
 from tests.benchmarks.data import breast_cancer, mnist
 from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, ratio
 
@@ -101,16 +100,15 @@ def thread_counts(side: str, own: int) -> str:
 
 
 def of_ours(x: Any, y: Any, size: int, start: Any) -> Side:
-    """Return a pass of this program's batches, the copies of their points included."""
+    """Return a pass of this program's batches."""
     cost = softmax if start.shape[1] == 1 else multiclass_softmax
-    whole = on_points(cost, x, y, True, 0.0, start.shape[1])
-    problem = ThreadedMinibatch.around(whole, Batches(len(x), size))
+    train = door.problem(cost, x, y, True, 0.0, start.shape[1])
+    plan, steps = door.plan(1, Batches(len(x), size)), STEPS[:, None, None]
 
     def run() -> Any:
-        weights, memory = start.copy(), {}
-        steps = STEPS[:, None, None]
-        for update in range(problem.batches.updates_per_pass):
-            weights = weights - steps * problem.gradient(weights, update, memory)
+        weights = start.copy()
+        for update in range(plan.updates_before(1)):
+            weights = weights - steps * plan.gradient(train, weights, update)
         return weights
 
     return run

@@ -8,9 +8,9 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
 from normbench.costs import multiclass_softmax
-from normbench.engine.fast.threaded_network import ThreadedNetwork
-from normbench.engine.network import Network
+from normbench.engine.problem import Problem
 from normbench.models import Mlp
+from tests import door
 from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, ratio
 
 RUNS, HIDDEN, STEP_SIZE, EPSILON = 10, (100, 10), 0.1, 1e-5
@@ -22,7 +22,7 @@ def network_rows(turns: int, only: str) -> Iterator[Row]:
     others = {"jax": _loop_jax, "torch": _loop_torch}
     for normalize in ("none", "batch"):
         network = _network(normalize)
-        weights = network.model.start(network.layout, RUNS, np.random.default_rng(0))
+        weights = network.model.mlp.start(door.layout(network), RUNS, np.random.default_rng(0))
         for package, side in others.items():
             name = f"{package} over ours, network, normalize={normalize}"
             if only not in name:
@@ -39,30 +39,28 @@ def network_rows(turns: int, only: str) -> Iterator[Row]:
             yield judged(name, ratio(seconds["other"], seconds["ours"]))
 
 
-def _network(normalize: str) -> ThreadedNetwork:
+def _network(normalize: str) -> Problem:
     x, targets = load_digits(return_X_y=True)
     model = Mlp(HIDDEN, normalize=normalize, epsilon=EPSILON)
-    points = StandardScaler().fit_transform(x)
-    return ThreadedNetwork(model, multiclass_softmax, points, targets, True, 10)
+    x = StandardScaler().fit_transform(x)
+    return door.network(model, multiclass_softmax, x, targets, True, 10)
 
 
-def _step(network: Network, weights: Any) -> Callable[[], Any]:
-    memory: dict[Any, Any] = {}
-
+def _step(network: Problem, weights: Any) -> Callable[[], Any]:
     def step() -> Any:
-        gradient = network.evaluate(weights, True, memory).gradient
+        gradient = network.evaluate(weights).gradient
         assert gradient is not None
         return weights - STEP_SIZE * gradient
 
     return step
 
 
-def _loop_jax(network: Network, weights: Any) -> Callable[[], Any]:
+def _loop_jax(network: Problem, weights: Any) -> Callable[[], Any]:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    jnp, layout, count = jax.numpy, network.layout, len(HIDDEN)
-    x, targets = jax.device_put(network.x), jax.device_put(network.targets)
+    jnp, layout, count = jax.numpy, door.layout(network), len(HIDDEN)
+    x, targets = jax.device_put(network.points), jax.device_put(network.targets)
 
     def cost(groups: Any) -> Any:
         h, arrays = x, iter(groups)
@@ -71,7 +69,7 @@ def _loop_jax(network: Network, weights: Any) -> Callable[[], Any]:
             h = h @ weight.T + bias[:, 0]
             if layer == count:
                 break
-            if network.model.needs_all_points:
+            if network.model.couples_points:
                 gain, shift = next(arrays), next(arrays)
                 h = (h - h.mean(axis=0)) / jnp.sqrt(h.var(axis=0) + EPSILON)
                 h = h * gain[:, 0] + shift[:, 0]
@@ -94,11 +92,11 @@ def _loop_jax(network: Network, weights: Any) -> Callable[[], Any]:
     return all_runs
 
 
-def _loop_torch(network: Network, weights: Any) -> Callable[[], Any]:
+def _loop_torch(network: Problem, weights: Any) -> Callable[[], Any]:
     import torch
 
-    layout, count = network.layout, len(HIDDEN)
-    x, targets = torch.tensor(network.x), torch.tensor(network.targets)
+    layout, count = door.layout(network), len(HIDDEN)
+    x, targets = torch.tensor(network.points), torch.tensor(network.targets)
     runs = [
         [torch.tensor(array[0], requires_grad=True) for array in layout.split(run[None])]
         for run in weights
@@ -111,7 +109,7 @@ def _loop_torch(network: Network, weights: Any) -> Callable[[], Any]:
             h = h @ weight.T + bias[:, 0]
             if layer == count:
                 break
-            if network.model.needs_all_points:
+            if network.model.couples_points:
                 gain, shift = next(arrays)[:, 0], next(arrays)[:, 0]
                 h = torch.nn.functional.batch_norm(
                     h, None, None, gain, shift, training=True, eps=EPSILON

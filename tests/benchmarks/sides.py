@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.costs import multiclass_softmax, softmax
+from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.descent import descend
-from normbench.engine.fast.blocked import Blocked
-from normbench.engine.fast.wrappers import drop_last_class, merge
-from normbench.engine.problem import Problem
+from normbench.engine.smaller import Smaller, smaller_problem
 from normbench.optimizers import gradient_descent
+from tests import door
 
 Array = NDArray[Any]
 Histories = tuple[Array, Array]
@@ -40,26 +39,20 @@ class Work:
 
 
 def ours(work: Work) -> Callable[[], Histories]:
-    """Return the descent as a job makes it; equal columns are merged before."""
-    train = drop_last_class(merge(_objective(work)))
-    return lambda: _descend(train, work)
-
-
-def all_columns(work: Work) -> Callable[[], Histories]:
-    """Return the descent that multiplies every column."""
-    train = drop_last_class(_objective(work))
-    return lambda: _descend(train, work)
-
-
-def _objective(work: Work) -> Blocked:
+    """Return the descent as a job makes it, on the equal smaller problem where there is one."""
     cost = softmax if work.classes == 1 else multiclass_softmax
-    return Blocked(cost, work.x, work.y, True, 0.0, work.classes)
+    train = door.problem(cost, work.x, work.y, True, 0.0, work.classes)
+    given, rule = Smaller(train, None, work.start), gradient_descent()
+    descended = smaller_problem(given, rule, len(work.start), 1000)
 
+    def run() -> Histories:
+        plan = door.plan(work.iterations)
+        start, sizes = descended.start, work.step_sizes
+        histories = descend(descended.train, None, rule, start, sizes, plan)
+        assert histories.misclassifications is not None
+        return histories.cost, histories.misclassifications
 
-def _descend(train: Problem, work: Work) -> Histories:
-    found = descend(train, None, gradient_descent(), work.start, work.step_sizes, work.iterations)
-    assert found.misclassifications is not None
-    return found.cost, found.misclassifications
+    return run
 
 
 def textbook(work: Work) -> Histories:
@@ -174,3 +167,46 @@ def jax(work: Work) -> Callable[[], Histories]:
         return np.asarray(costs), np.asarray(counts)
 
     return run
+
+
+def our_squares(
+    x: Array, y: Array, start: Array, step_sizes: Array, iterations: int
+) -> Callable[[], Array]:
+    """Return costs (R, K + 1) of least squares, the equal smaller problem made each time."""
+    train, rule = door.problem(least_squares, x, y, False), gradient_descent()
+
+    def run() -> Array:
+        given = Smaller(train, None, start)
+        descended = smaller_problem(given, rule, len(start), iterations)
+        problem, plan = descended.train, door.plan(iterations)
+        return descend(problem, None, rule, descended.start, step_sizes, plan).cost
+
+    return run
+
+
+def jax_squares(
+    x: Array, y: Array, start: Array, step_sizes: Array, iterations: int
+) -> Callable[[], Array]:
+    """Return costs (R, K + 1) of least squares in JAX, batched over the grid, jit and scan."""
+    import jax as library
+    import jax.numpy as jnp
+
+    library.config.update("jax_enable_x64", True)
+    points, targets, first = jnp.asarray(x), jnp.asarray(y), jnp.asarray(start[:, 0])
+    steps = jnp.asarray(step_sizes)[:, None]
+
+    def evaluate(w: Any) -> tuple[Any, Any]:
+        residuals = w[:, 1:] @ points.T + w[:, :1] - targets
+        loss = jnp.mean(residuals**2, axis=1)
+        return jnp.sum(loss), loss
+
+    def step(w: Any, _: Any) -> tuple[Any, Any]:
+        gradient, loss = library.grad(evaluate, has_aux=True)(w)
+        return w - steps * gradient, loss
+
+    @library.jit
+    def descent(w: Any) -> Any:
+        w, losses = library.lax.scan(step, w, None, length=iterations)
+        return jnp.vstack([losses, evaluate(w)[1][None]]).T
+
+    return lambda: np.asarray(descent(first))

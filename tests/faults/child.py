@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench.command.sweep.progress import Progress
-from normbench.engine.minibatch import Minibatch
-from normbench.engine.network_steps import NetworkSteps
+from normbench.engine.plan import Plan
 from normbench.recording.resume import leftovers
 from normbench.recording.store import connection as store
 from normbench.recording.store.writer import Writer
@@ -28,8 +27,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "tidying": (leftovers, "tidy", 1),
     "starting": (Writer, "start_sweep", 1),
     "descending": (Progress, "__call__", 30),
-    "amid a pass": (Minibatch, "gradient", 30),
-    "amid a pass of a network": (NetworkSteps, "gradient", 30),
+    "amid a pass": (Plan, "gradient", 30),
     "before writing": (Writer, "write", 2),
     "amid writing": (Writer, "_log", 5),
     "before its end": (Writer, "_log_arrays", 2),  # its runs are there, and the scheme's is running

@@ -31,7 +31,7 @@ ENOUGH = 0.9
 SECONDS = 30  # and 5 times what the tests take: a mutant that makes them run longer is caught
 NO_TESTS = 5  # pytest's exit code
 VERDICTS, COMPARE = "tests/verdicts/test_verdicts.py", "tests/test_compare.py"
-PLAIN, CLAIMS = "tests/engine/fast/test_plain_route.py", "tests/claims/test_claims.py"
+CLAIMS = "tests/claims/test_claims.py"
 MEASURES, THEORY = "tests/measures/test_measures.py", "tests/theory/test_theory.py"
 REJUDGE, ANSWER = "tests/recording/test_rejudge.py", "tests/results/answer"
 CLOSING = ("tests/results/report/test_captions.py", "tests/results/report/test_terminal.py")
@@ -71,7 +71,7 @@ ROOMS = {
         ["harness/theory"],
         ["tests/theory"],
         [
-            *("tests/measures", PLAIN, CLAIMS, VERDICTS, COMPARE),
+            *("tests/measures", CLAIMS, VERDICTS, COMPARE),
             *(f"tests/engine/test_{name}.py" for name in ("curvature", "penalty")),
         ],
     ),
@@ -80,7 +80,7 @@ ROOMS = {
         ["harness/measures"],
         ["tests/measures"],
         [
-            *(THEORY, PLAIN, CLAIMS, VERDICTS, COMPARE, REJUDGE),
+            *(THEORY, CLAIMS, VERDICTS, COMPARE, REJUDGE),
             "tests/results/figures/test_biplot.py",
         ],
     ),
@@ -100,7 +100,6 @@ ROOMS = {
         ["tests/models"],
         [
             "tests/engine/test_network_steps.py",
-            "tests/engine/fast/test_threaded_network.py",
             "tests/recording/test_numbers.py",
             "tests/test_choices.py",
         ],
