@@ -28,6 +28,7 @@ class Quadratic:
         groups=[SimpleNamespace(layer=n, size=size) for n, size in ((0, 2), (1, 1), (1, 2))],
         trained=3,
     )
+    model = SimpleNamespace(layout=lambda network: network.layout)
 
     def evaluate(self, weights):
         gradient = np.column_stack([weights[:, :3] @ COUPLED, np.zeros((len(weights), 2))])
@@ -46,14 +47,6 @@ def test_a_layers_cosine_is_between_its_gradients_before_and_after_the_others_mo
     ]
     assert by_layer.measure_cosines(network, before, after) == pytest.approx(wanted)
     assert np.isnan(by_layer.measure_cosines(network, np.zeros(5), after)).all()
-
-
-@pytest.mark.parametrize(("records", "measured"), [(9, 10), (59, 60), (900, 60)])
-def test_the_work_by_layer_of_no_network_has_no_cosines(monkeypatch, records, measured):
-    monkeypatch.setattr(by_layer, "network_of", lambda train: None)
-    settings = SimpleNamespace(iterations=records, records=records)
-    made = SimpleNamespace(descent=SimpleNamespace(settings=settings, train=None))
-    assert by_layer.MEASURE.work(made) == Work(records + 4 * measured)
 
 
 def layered_descent(**changed):

@@ -62,7 +62,7 @@ def ended(weights, scores):
         best_weights=weights,
         histories=SimpleNamespace(misclassifications=np.zeros((1, 1))),
         start=weights[None],
-        weight_path=SimpleNamespace(weights=weights[None]),
+        path=SimpleNamespace(weights=weights[None]),
         train=SimpleNamespace(scores=scores, linear=None),
     )
 
@@ -388,11 +388,10 @@ class Halves:
 
 
 @pytest.mark.parametrize("shifts", [(0.5, 2.0), (None, 2.0), (None, None)])
-def test_a_batch_disturbs_by_the_squares_of_what_it_moves(monkeypatch, shifts):
-    monkeypatch.setattr(disturbance, "Minibatch", SimpleNamespace)
+def test_a_batch_disturbs_by_the_squares_of_what_it_moves(shifts):
     x = RNG.standard_normal((6, 2))
-    train = SimpleNamespace(batches=Halves(x, shifts), statistics=Halves(x, shifts))
-    job = SimpleNamespace(descent=SimpleNamespace(train=train), z=x)
+    plan = SimpleNamespace(batches=Halves(x, shifts), statistics=Halves(x, shifts))
+    job = SimpleNamespace(descent=SimpleNamespace(plan=plan), z=x)
     moved = sum(6 * (shift or 0.0) ** 2 for shift in shifts)
     found = disturbance.MEASURE.take(job).metrics
     assert found[names.DISTURBANCE.key] == pytest.approx(moved / (x**2).sum())
@@ -400,18 +399,15 @@ def test_a_batch_disturbs_by_the_squares_of_what_it_moves(monkeypatch, shifts):
     assert not disturbance.MEASURE.take(job).metrics
 
 
-def test_a_disturbance_is_of_the_first_fifty_batches(monkeypatch):
-    monkeypatch.setattr(disturbance, "Minibatch", SimpleNamespace)
+def test_a_disturbance_is_of_the_first_fifty_batches():
     tried = []
     many = SimpleNamespace(
         updates_per_pass=60,
         points_of=lambda update: np.arange(1),
         of_batch=lambda update: tried.append(update),
     )
-    train = SimpleNamespace(batches=many, statistics=many)
-    disturbance.MEASURE.take(
-        SimpleNamespace(descent=SimpleNamespace(train=train), z=np.ones((1, 1)))
-    )
+    plan = SimpleNamespace(batches=many, statistics=many)
+    disturbance.MEASURE.take(SimpleNamespace(descent=SimpleNamespace(plan=plan), z=np.ones((1, 1))))
     assert tried == list(range(50))
 
 
@@ -574,7 +570,6 @@ def test_the_work_along_the_best_path_is_its_passes_and_those_of_what_is_measure
 def test_the_work_by_layer_is_a_gradient_of_each_layer_at_each_iteration(
     monkeypatch, count, cosines
 ):
-    monkeypatch.setattr(by_layer, "network_of", lambda train: object())
     monkeypatch.setattr(by_layer, "find_owners", lambda network: np.arange(-1, count))
     for records, measured in ((9, 10), (900, by_layer.LAYERS_ITERATIONS)):
         settings = SimpleNamespace(iterations=records, records=records)
@@ -609,7 +604,7 @@ def contoured(costs_along, reached=False, **more):
     """Return a descent of two weights with a Hessian that is given, without a least cost."""
     walk = SimpleNamespace(cost=np.array(costs_along, dtype=float))
     return SimpleNamespace(
-        weight_path=walk,
+        recorded_path=walk,
         least=SimpleNamespace(is_solved=reached),
         judging_context=SimpleNamespace(minimum=0.0),
         start=np.zeros((1, 1, 4)),

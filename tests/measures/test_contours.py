@@ -230,7 +230,7 @@ def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
 ):
     walk = SimpleNamespace(cost=7.0 + np.array([1.0, 0.5, end]))
     here = SimpleNamespace(
-        weight_path=walk,
+        recorded_path=walk,
         least=SimpleNamespace(is_solved=reached),
         judging_context=SimpleNamespace(minimum=7.0),
     )

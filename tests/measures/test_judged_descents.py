@@ -9,7 +9,6 @@ from normbench import names, optimizers
 from normbench.engine.descent import Histories
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.job import run
 from normbench.measures import (
     formulas,
     histories,
@@ -20,9 +19,7 @@ from normbench.measures import (
     predictions,
     targets,
 )
-from normbench.measures.contract import JudgedDescent
 from normbench.measures.judged import judge_descent
-from normbench.models import Mlp
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import shared, spectra
@@ -31,8 +28,9 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
 from normbench.verdicts.search import Search
-from tests.measures.test_measures import Bowl, data, job
-from tests.measures.test_network_measures import outcome
+from tests import door
+from tests.door import Batches
+from tests.measures.test_measures import Bowl, data
 
 RNG = np.random.default_rng(21)
 
@@ -59,7 +57,9 @@ def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds,
     settings = Settings(step_sizes=(size,), iterations=2, **options)
     train, start = Bowl(), np.ones((1, 2, 3))
     rule = optimizers.gradient_descent()
-    rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
+    rounds = Rounds(
+        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
+    )
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
     here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.seconds_a_step == seconds
@@ -166,20 +166,6 @@ def test_of_equal_counts_the_smallest_step_size_is_the_first():
     assert [targets._json_number(count) for count in (3.0, np.inf, np.nan)] == [3, None, None]
 
 
-def test_measures_along_the_best_path_descend_the_first_start_alone(data, monkeypatch):
-    starts, again = [], JudgedDescent.descend_runs
-    monkeypatch.setattr(
-        JudgedDescent, "descend_runs", lambda *of: starts.append(len(of[2])) or again(*of)
-    )
-    record = ("contours", "curvature", "landing")
-    made = run(job(data, start="normal", starts=3, record=record, iterations=3, refine=False))
-    assert {*record} <= {*made.arrays}
-    assert starts == [1] * 3  # the path of contours, and one each
-    starts.clear()
-    outcome(Mlp([3], normalize="batch"), "by_layer", "curvature", "weight_norms", starts=2)
-    assert starts == [1] * 3
-
-
 @pytest.mark.parametrize(("tie", "told"), [(0.5, 0.5), (None, np.nan), (0.0, np.nan)])
 def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, told):
     """Of two step sizes from three starts; the first run has two shadows, the last one has one."""
@@ -239,8 +225,8 @@ def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
 class Undefined(Bowl):
     """A problem that has no cost at zero weights."""
 
-    def evaluate(self, weights, with_gradient=True, workspace=None):
-        evaluation = super().evaluate(weights, with_gradient, workspace)
+    def evaluate(self, weights, *more, **options):
+        evaluation = super().evaluate(weights, *more, **options)
         return evaluation._replace(
             costs=np.where(weights.any(axis=(1, 2)), evaluation.costs, np.nan)
         )
@@ -250,7 +236,9 @@ class Undefined(Bowl):
 def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, sees_zero):
     """Over a higher one a target would lie above it the less of the excess it leaves."""
     settings, start, rule = Settings((0.1,), 2), np.ones((1, 2, 3)), optimizers.gradient_descent()
-    rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
+    rounds = Rounds(
+        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
+    )
     made = rounds.descend([0.1])
     given = (settings, Rules(), Search(), start, rounds, made)
     here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
@@ -277,9 +265,16 @@ def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plai
     monkeypatch.setattr(judged, "theorize", lambda *of: Theory(lipschitz=4.0, exact=exact))
     settings = Settings(step_sizes=(0.1,), iterations=2)
     train, start = Bowl(), np.ones((1, 2, 3))
-    train.full_batch = full_batch
     rule = optimizers.gradient_descent() if plain else optimizers.momentum()
-    rounds = Rounds(Bowl(), None, start, lambda weights: weights, rule, 2, True)
+    rounds = Rounds(
+        Bowl(),
+        None,
+        start,
+        lambda weights: weights,
+        rule,
+        door.plan(2, None if full_batch else Batches(4, 2)),
+        True,
+    )
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
     here, _ = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.tie_step_size == tie
