@@ -133,22 +133,22 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
         ({"statistics": "batch"}, [thresholds.BATCHES], "true"),
     ],
 )
-def test_notes_of_a_job_in_batches_say_what_a_step_sees(monkeypatch, changed, notes, tag):
+def test_notes_of_a_job_in_batches_say_what_a_step_sees(changed, notes, tag):
     given = {
         **{"order": "shuffled", "plain": True, "linear": True, "convex": True},
         **{"in_blocks": False, "statistics": "fitted", **changed},
     }
-    monkeypatch.setattr(thresholds, "reads_blocks", lambda points: points == "blocks")
     traits = SimpleNamespace(curvature=0.25)
-    linear = SimpleNamespace(traits=traits, points="blocks" if given["in_blocks"] else "array")
+    linear = SimpleNamespace(traits=traits)
+    batches = SimpleNamespace(block=int(given["in_blocks"]))
     descent = SimpleNamespace(
         theory=Theory(),
         plain=False,
         train=SimpleNamespace(
             linear=linear if given["linear"] else None,
-            order=given["order"],
             convex=given["convex"],
         ),
+        plan=SimpleNamespace(order=given["order"], batches=batches),
         optimizer=SimpleNamespace(note="", plain=given["plain"]),
         settings=SimpleNamespace(batch_order=given["order"], statistics=given["statistics"]),
     )

@@ -218,7 +218,9 @@ def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data
     settings = Settings(step_sizes=(0.1,), iterations=iterations)
     train, start = Bowl(), np.ones((1, 2, 3))
     optimizer = optimizers.gradient_descent()
-    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
+    rounds = Rounds(
+        train, None, start, lambda weights: weights, optimizer, door.plan(iterations), True
+    )
     parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
     here, _ = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.seconds_a_step == 12 / iterations
@@ -229,7 +231,7 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     record = ("path", "contours", "sharpness")
     settings = Settings(step_sizes=(0.1, 0.49, 0.6), iterations=40, record=record)
     train, start = Bowl(), np.ones((1, 2, 3))
-    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, 40, True)
+    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, door.plan(40), True)
     histories = rounds.descend(settings.step_sizes)
     parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
     here, left = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
