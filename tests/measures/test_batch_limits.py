@@ -121,7 +121,6 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
         ({"linear": False, "convex": False}, [thresholds.NETWORK_BATCHES], "true"),
         ({"in_blocks": True}, [thresholds.BATCHES, thresholds.WITHIN_BLOCKS], "true"),
         ({"in_blocks": True, "order": CYCLIC}, [thresholds.BATCHES], "true"),
-        ({"in_blocks": True, "linear": False}, [thresholds.BATCHES], "true"),
         *(
             (
                 {"statistics": kind},
