@@ -48,7 +48,7 @@ def histories(problem, rule):
     start = np.concatenate([problem.start] * len(SIZES))
     sizes = np.repeat(SIZES, len(problem.start))
     made = descend(problem.train, problem.test, rule, start, sizes, door.plan(RECORDS))
-    return replace(made, weights=problem.outward(made.weights))
+    return replace(made, weights=problem.to_given(made.weights))
 
 
 EACH, MATRIX = np.arange(5.0), np.diag(np.arange(5.0)) + 0.5
@@ -87,7 +87,7 @@ def test_a_start_beside_the_points_is_in_their_span():
     whole = whole._replace(start=rng.standard_normal(whole.start.shape))
     less = smaller_of(whole, RULE)
     assert less.train.points.shape == (30, 32)
-    np.testing.assert_allclose(less.outward(less.start), whole.start, atol=1e-13)
+    np.testing.assert_allclose(less.to_given(less.start), whole.start, atol=1e-13)
     mine, theirs = histories(less, RULE), histories(whole, RULE)
     for name in ("cost", "test_cost", "weights"):
         np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-9, atol=1e-9)

@@ -136,15 +136,15 @@ def test_notes_of_a_job_in_batches_say_what_a_step_sees(changed, notes, tag):
         **{"statistics": "fitted", **changed},
     }
     traits = SimpleNamespace(curvature=0.25)
-    linear = SimpleNamespace(traits=traits, points="array")
+    linear = SimpleNamespace(traits=traits)
     descent = SimpleNamespace(
         theory=Theory(),
         plain=False,
         train=SimpleNamespace(
             linear=linear if given["linear"] else None,
-            order=given["order"],
             convex=given["convex"],
         ),
+        plan=SimpleNamespace(order=given["order"], batches=batches),
         optimizer=SimpleNamespace(note="", plain=given["plain"]),
         settings=SimpleNamespace(batch_order=given["order"], statistics=given["statistics"]),
     )

@@ -27,6 +27,7 @@ class Quadratic:
         groups=[SimpleNamespace(layer=n, size=size) for n, size in ((0, 2), (1, 1), (1, 2))],
         trained=3,
     )
+    model = SimpleNamespace(layout=lambda network: network.layout)
 
     def evaluate(self, weights):
         gradient = np.column_stack([weights[:, :3] @ COUPLED, np.zeros((len(weights), 2))])

@@ -354,11 +354,10 @@ class Halves:
 
 
 @pytest.mark.parametrize("shifts", [(0.5, 2.0), (None, 2.0), (None, None)])
-def test_a_batch_disturbs_by_the_squares_of_what_it_moves(monkeypatch, shifts):
-    monkeypatch.setattr(disturbance, "Minibatch", SimpleNamespace)
+def test_a_batch_disturbs_by_the_squares_of_what_it_moves(shifts):
     x = RNG.standard_normal((6, 2))
-    train = SimpleNamespace(batches=Halves(x, shifts), statistics=Halves(x, shifts))
-    job = SimpleNamespace(descent=SimpleNamespace(train=train), z=x)
+    plan = SimpleNamespace(batches=Halves(x, shifts), statistics=Halves(x, shifts))
+    job = SimpleNamespace(descent=SimpleNamespace(plan=plan), z=x)
     moved = sum(6 * (shift or 0.0) ** 2 for shift in shifts)
     found = disturbance.MEASURE.take(job).metrics
     assert found[names.DISTURBANCE.key] == pytest.approx(moved / (x**2).sum())
@@ -366,18 +365,15 @@ def test_a_batch_disturbs_by_the_squares_of_what_it_moves(monkeypatch, shifts):
     assert not disturbance.MEASURE.take(job).metrics
 
 
-def test_a_disturbance_is_of_the_first_fifty_batches(monkeypatch):
-    monkeypatch.setattr(disturbance, "Minibatch", SimpleNamespace)
+def test_a_disturbance_is_of_the_first_fifty_batches():
     tried = []
     many = SimpleNamespace(
         updates_per_pass=60,
         points_of=lambda update: np.arange(1),
         of_batch=lambda update: tried.append(update),
     )
-    train = SimpleNamespace(batches=many, statistics=many)
-    disturbance.MEASURE.take(
-        SimpleNamespace(descent=SimpleNamespace(train=train), z=np.ones((1, 1)))
-    )
+    plan = SimpleNamespace(batches=many, statistics=many)
+    disturbance.MEASURE.take(SimpleNamespace(descent=SimpleNamespace(plan=plan), z=np.ones((1, 1))))
     assert tried == list(range(50))
 
 

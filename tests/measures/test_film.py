@@ -493,7 +493,7 @@ def test_the_border_of_the_grid_is_looked_at_all_around_the_origin():
 class Falling:
     """A cost that falls by 1 an iteration from the first weight on, whatever the frame."""
 
-    def evaluate(self, weights, workspace):
+    def evaluate(self, weights):
         gradient = np.zeros_like(weights)
         gradient[..., 0] = 1.0
         return SimpleNamespace(costs=weights[:, 0, 0], gradient=gradient)

@@ -27,6 +27,8 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
 from normbench.verdicts.search import Search
+from tests import door
+from tests.door import Batches
 from tests.measures.test_measures import Bowl, data
 
 RNG = np.random.default_rng(21)
@@ -54,7 +56,9 @@ def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds,
     settings = Settings(step_sizes=(size,), iterations=2, **options)
     train, start = Bowl(), np.ones((1, 2, 3))
     rule = optimizers.gradient_descent()
-    rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
+    rounds = Rounds(
+        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
+    )
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
     here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.seconds_a_step == seconds
@@ -222,8 +226,8 @@ def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
 class Undefined(Bowl):
     """A problem that has no cost at zero weights."""
 
-    def evaluate(self, weights, with_gradient=True, workspace=None):
-        evaluation = super().evaluate(weights, with_gradient, workspace)
+    def evaluate(self, weights, *more, **options):
+        evaluation = super().evaluate(weights, *more, **options)
         return evaluation._replace(
             costs=np.where(weights.any(axis=(1, 2)), evaluation.costs, np.nan)
         )
@@ -233,7 +237,9 @@ class Undefined(Bowl):
 def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, sees_zero):
     """Over a higher one a target would lie above it the less of the excess it leaves."""
     settings, start, rule = Settings((0.1,), 2), np.ones((1, 2, 3)), optimizers.gradient_descent()
-    rounds = Rounds(train, None, start, lambda weights: weights, rule, settings.records, True)
+    rounds = Rounds(
+        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
+    )
     made = rounds.descend([0.1])
     given = (settings, Rules(), Search(), start, rounds, made)
     here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
@@ -260,9 +266,16 @@ def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plai
     monkeypatch.setattr(judged, "theorize", lambda *of: Theory(lipschitz=4.0, exact=exact))
     settings = Settings(step_sizes=(0.1,), iterations=2)
     train, start = Bowl(), np.ones((1, 2, 3))
-    train.full_batch = full_batch
     rule = optimizers.gradient_descent() if plain else optimizers.momentum()
-    rounds = Rounds(Bowl(), None, start, lambda weights: weights, rule, 2, True)
+    rounds = Rounds(
+        Bowl(),
+        None,
+        start,
+        lambda weights: weights,
+        rule,
+        door.plan(2, None if full_batch else Batches(4, 2)),
+        True,
+    )
     given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
     here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.tie_step_size == tie

@@ -137,11 +137,9 @@ def many_classes(count=300, points=600):
 
 def test_many_classes_are_too_many_for_theory_and_it_says_so(monkeypatch):
     asked = []
-    from normbench.engine.problem import Objective
-
-    hessian = Objective.hessian
+    hessian = door.Problem.hessian
     monkeypatch.setattr(
-        Objective, "hessian", lambda self, weights: asked.append(1) or hessian(self, weights)
+        door.Problem, "hessian", lambda self, weights: asked.append(1) or hessian(self, weights)
     )
     made = job(many_classes(), costs.multiclass_softmax, iterations=3)
     tags = run(made).findings.tags
@@ -184,45 +182,17 @@ def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
     assert together.get("1", points) is not known[1]
 
 
-@pytest.mark.parametrize("cost", [costs.softmax, costs.least_squares])
-def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, monkeypatch):
-    from normbench.engine.fast import columns, wrappers
-
-    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
-    twice = np.column_stack([data.x, data.x[:, 0]])
-    doubled = make_dataset("twice", twice, data.y, source="arrays", class_names=["a", "b"])
-    fast = run(job(doubled, cost, record=("path",)))
-    folded = columns.Columns.fold
-    monkeypatch.setattr(columns.Columns, "fold", None)
-    with door.reference_jobs():
-        plain = run(job(doubled, cost, record=("path",)))
-    assert folded
-    for one, other in zip(fast.steps, plain.steps, strict=True):
-        assert one.verdict == other.verdict
-        for name, history in one.histories.items():
-            # Measured: 4e-16.
-            np.testing.assert_allclose(other.histories[name], history, rtol=1e-13)
-    for name in ("theory/minimum", "theory/lipschitz_start", "theory/condition_number"):
-        assert plain.findings.metrics[name] == pytest.approx(fast.findings.metrics[name], rel=1e-9)
-
-
 class Bowl:
     """A problem of another kind: `1/2 mean_i |A_i w|^2` of weights (2, 3), linear in no points."""
 
-    classify, convex, linear, full_batch, order = False, True, None, True, ""
+    classify, convex, linear, model, reference = False, True, None, None, None
     shape = (2, 3)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
 
-    def evaluate(self, weights, with_gradient=True, workspace=None):
+    def evaluate(self, weights, rows=None, with_gradient=True, size=None):
         flat = weights.reshape(len(weights), -1)
         slopes = flat @ self.matrix
         return Evaluation(0.5 * np.sum(flat * slopes, axis=1), slopes.reshape(weights.shape), None)
-
-    def updates_before(self, record):
-        return record
-
-    def at(self, updates):
-        return self
 
     def hessian(self, weights):
         return Round(self.matrix)
@@ -249,7 +219,9 @@ def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data
     settings = Settings(step_sizes=(0.1,), iterations=iterations)
     train, start = Bowl(), np.ones((1, 2, 3))
     optimizer = optimizers.gradient_descent()
-    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
+    rounds = Rounds(
+        train, None, start, lambda weights: weights, optimizer, door.plan(iterations), True
+    )
     parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
     here = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.judging_context.seconds_a_step == 12 / iterations
@@ -260,7 +232,7 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     record = ("path", "contours", "sharpness")
     settings = Settings(step_sizes=(0.1, 0.49, 0.6), iterations=40, record=record)
     train, start = Bowl(), np.ones((1, 2, 3))
-    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, 40, True)
+    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, door.plan(40), True)
     histories = rounds.descend(settings.step_sizes)
     parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
     here = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
@@ -364,38 +336,13 @@ def test_a_cost_that_is_not_convex_has_no_least_cost_by_a_solver(data):
     assert found.tags["minimum_reached"] == "false"
 
 
-class Minibatches:
-    """A linear problem whose step k follows the gradient of the k-th eighth of the points."""
-
-    full_batch = False
-
-    def __init__(self, whole):
-        self.whole = whole
-        spans = np.array_split(np.arange(len(whole.targets)), 8)
-        self.batches = [replace(whole, x=whole.x[s], targets=whole.targets[s]) for s in spans]
-
-    def __getattr__(self, name):
-        return getattr(self.whole, name)
-
-    def gradient(self, weights, k, workspace=None):
-        return self.batches[k % 8].gradient(weights, k)
-
-
-def test_a_job_of_minibatches_has_theory_of_the_points_but_no_predicted_histories(
-    data, monkeypatch
-):
-    from normbench import job as jobs
-
+def test_a_job_of_batches_has_theory_of_the_points_but_no_predicted_histories(data):
     data = make_dataset("x", data.x, data.x[:, 0] + 0.1 * data.y, source="arrays")
-    made = job(data, costs.least_squares, step_sizes=(0.01, 0.1))
-    full = run(made)
-    problems = jobs._problems
-    monkeypatch.setattr(jobs, "_problems", lambda *of: (Minibatches(problems(*of)[0]), None))
-    small = run(made)
+    full, small = (
+        run(job(data, costs.least_squares, step_sizes=(0.01, 0.1), batch=batch))
+        for batch in (None, 8)
+    )
     for name in ("theory/lipschitz", "theory/minimum", "theory/step_threshold"):
         assert small.findings.metrics[name] == full.findings.metrics[name]
     assert full.steps[0].series
     assert not small.steps[0].series
-    mine, theirs = (step.histories["train/cost"] for step in (small.steps[0], full.steps[0]))
-    assert mine[0] == pytest.approx(theirs[0], rel=1e-12)
-    assert not np.allclose(mine[1:], theirs[1:], rtol=1e-6)

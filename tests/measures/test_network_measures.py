@@ -6,7 +6,6 @@ import pytest
 from normbench import names
 from normbench.costs import multiclass_softmax
 from normbench.datasets import make_dataset
-from normbench.engine.network import Network
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import OF_OTHER_MODELS, by_layer, curvature
@@ -14,6 +13,7 @@ from normbench.measures.by_layer import participation_ratio
 from normbench.models import Mlp
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
+from tests import door
 
 POINTS, ITERATIONS, STEP_SIZE = 40, 6, 0.5
 VARIANTS = [
@@ -39,8 +39,8 @@ def path_of(model):
     """Return the problem, and the weights of every iteration of plain descent."""
     data = drawn()
     z = PCASphere().fit(data.x).transform(data.x)
-    network = Network(model, multiclass_softmax, z, data.y, True, 3)
-    weights = [model.start(network.layout, 1, np.random.default_rng([0]))]
+    network = door.network(model, multiclass_softmax, z, data.y, True, 3)
+    weights = [model.start(door.layout(network), 1, np.random.default_rng([0]))]
     for _ in range(ITERATIONS):
         weights.append(weights[-1] - STEP_SIZE * network.evaluate(weights[-1]).gradient)
     return network, np.concatenate(weights)
@@ -48,9 +48,9 @@ def path_of(model):
 
 def layer_slices(network):
     """Return the span of each layer's weights in the flat array."""
-    sizes = [group.size for group in network.layout.groups]
+    sizes = [group.size for group in door.layout(network).groups]
     ends = np.cumsum(sizes)
-    layers = [group.layer for group in network.layout.groups]
+    layers = [group.layer for group in door.layout(network).groups]
     return [
         slice(
             min(e - s for s, e, n in zip(sizes, ends, layers) if n == layer),
@@ -86,8 +86,8 @@ def test_values_of_layers_have_the_rank_and_the_norm_of_a_plain_forward_pass():
     arrays = outcome(Mlp([5, 4]), "by_layer").arrays["by_layer"]
     network, path = path_of(Mlp([5, 4]))
     for k in (0, ITERATIONS):
-        parts = [part[0] for part in network.layout.split(path[k : k + 1])]
-        h = network.x.T
+        parts = [part[0] for part in door.layout(network).split(path[k : k + 1])]
+        h = network.points.T
         for layer in range(3):
             h = parts[2 * layer] @ h + parts[2 * layer + 1]
             h = np.tanh(h) if layer < 2 else h
@@ -144,7 +144,8 @@ def test_extreme_eigenvalues_are_those_of_differences_of_gradients(model):
 
     def gradient(weights):
         if model:
-            return Network(model, multiclass_softmax, z, data.y, True, 3).evaluate(weights).gradient
+            network = door.network(model, multiclass_softmax, z, data.y, True, 3)
+            return network.evaluate(weights).gradient
         scores = np.einsum("rcn,pn->rcp", weights[:, :, 1:], z) + weights[:, :, :1]
         shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         shares[:, data.y, np.arange(POINTS)] -= 1
@@ -196,7 +197,7 @@ def test_multiples_of_scale_invariant_weights_are_one_function(model):
     model = Mlp(**{**vars(model), "epsilon": 1e-30})  # 0 / 0 where all units of a point are 0
     network, path = path_of(model)
     weights = path[0] + 0.1 * np.random.default_rng(1).standard_normal(path[0].shape)
-    sets = model.scale_invariant_weights(network.layout)
+    sets = model.scale_invariant_weights(door.layout(network))
     assert sets
     before = network.evaluate(weights[None])
     for _, indices in sets:
