@@ -5,7 +5,6 @@ import pytest
 
 from normbench import costs, names, optimizers
 from normbench.datasets.gaussian import gaussian
-from normbench.datasets.on_disk.npy import npy
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
@@ -47,31 +46,6 @@ def test_a_function_that_moves_without_a_step_is_said_to():
     for statistics, is_said in (("running", True), ("batch", False), ("fitted", False)):
         note = found(statistics=statistics).findings.tags[names.NOTE.key]
         assert ("moves without a step" in note) == is_said
-
-
-@pytest.mark.parametrize(
-    ("in_blocks", "settings", "is_said"),
-    [
-        (True, {"batch": 4}, True),
-        (False, {"batch": 4}, False),
-        (True, {"batch": None}, False),
-        (True, {"batch": 4, "batch_order": "cyclic"}, False),  # the order is that in memory
-    ],
-)
-def test_batches_of_points_that_are_read_in_blocks_are_said_to_lie_within_them(
-    tmp_path, in_blocks, settings, is_said
-):
-    data = gaussian(200, 5, task="regression")
-    files = {"path": tmp_path / "x.npy", "targets": tmp_path / "y.npy"}
-    np.save(files["path"], data.x)
-    np.save(files["targets"], data.y)
-    read = npy(**{key: str(path) for key, path in files.items()}, in_blocks=in_blocks)
-    chosen = Settings((0.01,), **{"iterations": 2, **settings})
-    outcome = run(
-        Job(read, costs.least_squares, PCASphere(), optimizers.gradient_descent(), chosen)
-    )
-    note = outcome.findings.tags.get(names.NOTE.key, "")
-    assert ("each batch lies within a block" in note) == is_said
 
 
 def test_without_the_exact_limit_the_knee_is_known(monkeypatch):
