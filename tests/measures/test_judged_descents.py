@@ -7,7 +7,6 @@ import pytest
 
 from normbench import names, optimizers
 from normbench.engine.descent import Histories
-from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.measures import (
     formulas,
@@ -19,17 +18,14 @@ from normbench.measures import (
     predictions,
     targets,
 )
-from normbench.measures.judged import judge_descent
 from normbench.names import ATTAINED
-from normbench.theory import shared, spectra
+from normbench.theory import spectra
 from normbench.theory.analysis import Theory
-from normbench.verdicts.convergence import Rules
 from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
-from normbench.verdicts.search import Search
 from tests import door
 from tests.door import Batches
-from tests.measures.test_measures import Bowl, data
+from tests.measures.test_measures import Bowl, data, judge_bowl
 
 RNG = np.random.default_rng(21)
 
@@ -54,17 +50,10 @@ def test_a_descent_that_does_not_arrive_takes_as_many_iterations_as_are_made():
 )
 def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds, batch):
     settings = Settings(step_sizes=(size,), iterations=2, **options)
-    train, start = Bowl(), np.ones((1, 2, 3))
-    rule = optimizers.gradient_descent()
-    rounds = Rounds(
-        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
-    )
-    given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
-    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
-    assert here.judging_context.seconds_a_step == seconds
-    assert here.judging_context.fit_seconds == 3
-    assert (here.judging_context.batch, here.judging_context.compared_points) == (batch, 0)
-    assert here.judging_context.reference == 0  # the cost at zero weights
+    context = judge_bowl(data, settings).judging_context
+    assert (context.fit_seconds, context.seconds_a_step) == (3, seconds)
+    assert (context.batch, context.compared_points) == (batch, 0)
+    assert context.reference == 0  # the cost at zero weights
 
 
 @pytest.mark.parametrize(("schedule", "sizes"), [(None, [4.0] * 4), ((2, 0.5), [4, 4, 2, 1])])
@@ -236,14 +225,8 @@ class Undefined(Bowl):
 @pytest.mark.parametrize(("train", "sees_zero"), [(Bowl(), True), (Undefined(), False)])
 def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, sees_zero):
     """Over a higher one a target would lie above it the less of the excess it leaves."""
-    settings, start, rule = Settings((0.1,), 2), np.ones((1, 2, 3)), optimizers.gradient_descent()
-    rounds = Rounds(
-        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
-    )
-    made = rounds.descend([0.1])
-    given = (settings, Rules(), Search(), start, rounds, made)
-    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
-    lowest = 0.0 if sees_zero else made.cost.min()
+    here = judge_bowl(data, Settings((0.1,), 2), train)
+    lowest = 0.0 if sees_zero else here.histories.cost.min()
     assert here.judging_context.minimum == here.least.value == lowest
     if sees_zero:
         assert {*here.judging_context.targets.values()} == {0.0}
@@ -264,20 +247,9 @@ def test_without_a_best_step_size_there_is_no_path():
 )
 def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plain, full_batch, tie):
     monkeypatch.setattr(judged, "theorize", lambda *of: Theory(lipschitz=4.0, exact=exact))
-    settings = Settings(step_sizes=(0.1,), iterations=2)
-    train, start = Bowl(), np.ones((1, 2, 3))
     rule = optimizers.gradient_descent() if plain else optimizers.momentum()
-    rounds = Rounds(
-        Bowl(),
-        None,
-        start,
-        lambda weights: weights,
-        rule,
-        door.plan(2, None if full_batch else Batches(4, 2)),
-        True,
-    )
-    given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    plan = door.plan(2, None if full_batch else Batches(4, 2))
+    here = judge_bowl(data, Settings((0.1,), 2), rule=rule, plan=plan)
     assert here.judging_context.tie_step_size == tie
 
 
