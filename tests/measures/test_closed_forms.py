@@ -9,7 +9,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, measures, names
 from normbench.datasets import make_dataset
 from normbench.datasets.gaussian import gaussian
-from normbench.engine.descent import Histories
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import (
@@ -363,27 +362,6 @@ def test_a_disturbance_is_of_the_first_fifty_batches():
     plan = SimpleNamespace(batches=many, statistics=many)
     disturbance.MEASURE.take(SimpleNamespace(descent=SimpleNamespace(plan=plan), z=np.ones((1, 1))))
     assert tried == list(range(50))
-
-
-def costs_of(*rows, shadows=()):
-    """Return histories of costs alone, with the last costs of the shadows of some runs."""
-    cost = np.array(rows, dtype=float)
-    shadow_costs = {run: np.array(ends)[:, None] for run, ends in dict(shadows).items()}
-    ends = np.full(len(cost), -1)
-    return Histories(cost, None, None, None, ends, np.zeros((len(cost), 1)), shadow_costs)
-
-
-def test_the_lowest_cost_is_that_of_runs_that_rounding_does_not_decide():
-    assert judged._lowest(costs_of([3.0, 1.0, 2.0], [3.0, np.nan, np.nan]), 1e-16) == 1.0
-    near = [(1, [0.5, 0.5 + 1e-8])]
-    rows = ([3.0, 1.0], [3.0, 0.5])
-    assert judged._lowest(costs_of(*rows, shadows=near), 1e-16) == 0.5
-    assert judged._lowest(costs_of(*rows, shadows=[(1, [0.5, 0.7])]), 1e-16) == 1.0
-    assert judged._lowest(costs_of(*rows, shadows=[(1, [0.5 + 1e-6])]), 1e-16) == 1.0
-    assert judged._lowest(costs_of(*rows, shadows=[(1, [0.5 + 1e-6])]), 1e-7) == 0.5  # float32
-    every = [(0, [2.0]), (1, [0.7])]  # where rounding decides all, the lowest of all
-    assert judged._lowest(costs_of(*rows, shadows=every), 1e-16) == 0.5
-    assert judged._lowest(costs_of([np.nan, np.nan]), 1e-16) == np.inf
 
 
 def test_runs_are_compared_by_points_where_the_cost_has_no_scale():

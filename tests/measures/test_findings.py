@@ -1,4 +1,4 @@
-"""What single measures find: predictions, curvatures, dead directions, and the work they are."""
+"""What single measures find: predictions, curvatures, dead directions, and what schemes lose."""
 
 from dataclasses import replace
 from types import SimpleNamespace

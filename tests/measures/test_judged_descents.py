@@ -1,4 +1,4 @@
-"""What a descent is judged with: targets, step sizes, quartiles, predictions, seconds."""
+"""What a descent is judged with: lowest cost, targets, step sizes, predictions, seconds."""
 
 from types import SimpleNamespace
 
@@ -21,6 +21,7 @@ from normbench.measures import (
 from normbench.names import ATTAINED
 from normbench.theory import spectra
 from normbench.theory.analysis import Theory
+from normbench.verdicts.convergence import shadow_tolerance_share
 from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
 from tests import door
@@ -28,6 +29,7 @@ from tests.door import Batches
 from tests.measures.test_measures import Bowl, data, judge_bowl
 
 RNG = np.random.default_rng(21)
+EPSILON = float(np.finfo(np.float64).eps)
 
 __all__ = ["data"]  # a fixture
 
@@ -210,6 +212,34 @@ def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
     assert (found.tags.get(names.COMPARED.key) == names.MISCLASSIFICATIONS) == bool(points)
     told = [names.MINIMUM_SOURCE, names.MINIMUM_REACHED, names.AT_INFINITY, names.MINIMUM_CASE]
     assert [found.tags[tag.key] for tag in told] == ["here", "true", "false", "case"]
+
+
+def lowest(cost, shadows, epsilon=EPSILON):
+    """Return the lowest cost of runs, some with shadows that end at so much more or less."""
+    cost = np.array(cost)
+    ends = {run: cost[run, -1] + np.array(moved)[:, None] for run, moved in shadows.items()}
+    return judged._lowest(SimpleNamespace(cost=cost, shadows=ends), epsilon)
+
+
+def test_the_lowest_cost_is_of_runs_whose_end_rounding_does_not_decide():
+    cost = [[5.0, 4.0, 4.0], [5.0, 2.0, 3.0], [5.0, 3.5, 3.6]]
+    excess = 5.0 - 2.0  # of the start above the lowest of all runs
+    far = shadow_tolerance_share(EPSILON) * excess
+    assert lowest(cost, {}) == 2.0
+    assert lowest(cost, {1: [0.9 * far, -0.9 * far]}) == 2.0
+    assert lowest(cost, {1: [0.9 * far, -1.1 * far]}) == 3.5
+    assert lowest(cost, {1: [1.1 * far]}, float(np.finfo(np.float32).eps)) == 2.0
+    assert lowest(cost, {1: [1.1 * far], 2: [1.1 * far]}) == 4.0
+    assert lowest(cost, {run: [1.1 * far] for run in range(3)}) == 2.0  # all: none is left out
+    # A cost that is far from 0 at both ends leaves the excess as it is.
+    high = (np.array(cost) + 1000).tolist()
+    assert lowest(high, {1: [0.9 * far]}) == 1002.0
+    assert lowest(high, {1: [1.5 * far]}) == 1003.5
+
+
+def test_runs_that_diverge_have_no_lowest_cost_where_they_are_no_numbers():
+    assert lowest([[5.0, np.nan, np.nan], [5.0, 4.0, np.inf]], {}) == 4.0
+    assert lowest([[np.nan, np.nan]], {}) == np.inf
 
 
 class Undefined(Bowl):
