@@ -15,7 +15,6 @@ Formula = Callable[[Any, Any], Any]
 # The costs (R,) of a block of points, and its misclassified points (R,), None without classes.
 Sums = tuple[NDArray[np.float64], NDArray[np.int64] | None]
 Fused = Callable[[NDArray[Any], NDArray[Any]], Sums]
-Differentiate = Callable[[NDArray[Any], NDArray[Any]], None]
 COST_TASKS = ("binary", "multiclass", "regression")
 
 
@@ -64,7 +63,6 @@ def traits(cost: Any) -> Traits:
 def declare(
     *tasks: str,
     fused: Fused | None = None,
-    differentiate: Differentiate | None = None,
     **declared: Any,
 ) -> Callable[[Formula], Formula]:
     """Declare what holds of a cost, and its derivative if it has one of its own.
@@ -81,9 +79,6 @@ def declare(
             block `(C, R, p)` with its first two axes swapped. It returns the cost's sums over the
             points, added up in float64 whatever the scores' type, and the counts of
             `count_misclassified`; None for a cost of real targets alone.
-        differentiate: Turns scores into the same derivative in place, without the sums, for steps
-            that need no more. It is given beside `fused`, for costs where it saves much time; None
-            elsewhere.
         **declared: Other traits, by their names in `Traits`.
 
     Returns:
@@ -94,27 +89,25 @@ def declare(
         """Return the cost with its traits, as a primitive if it has a fused derivative."""
         cost: Any = formula
         if fused is not None:
-            cost = _attach_derivative(formula, fused, differentiate)
+            cost = _attach_derivative(formula, fused)
         cost.traits = Traits(tasks, **declared)
         return cost
 
     return attach_traits
 
 
-def _attach_derivative(formula: Formula, fused: Fused, differentiate: Differentiate | None) -> Any:
+def _attach_derivative(formula: Formula, fused: Fused) -> Any:
     """Return the formula as an autograd primitive whose derivative is the fused one.
 
     Args:
         formula: The plain autograd function of scores and targets.
         fused: See `declare`.
-        differentiate: See `declare`; None takes `fused`, whose sums are then ignored.
 
     Returns:
-        The primitive, with the attributes `formula`, `fused` and `differentiate`.
+        The primitive, with the attributes `formula` and `fused`.
     """
     cost = primitive(formula)
-    cost.formula = formula
-    cost.fused, cost.differentiate = fused, differentiate or fused
+    cost.formula, cost.fused = formula, fused
 
     def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
         """Return the function that autograd's reverse pass calls for the scores.

@@ -27,14 +27,6 @@ def _fused(scores: Any, targets: Any) -> Sums:
     return values, target_scores.counts
 
 
-def _differentiate(scores: Any, targets: Any) -> None:
-    """Turn scores `(R, C, p)` into `softmax(s) - e_y` in place, without costs. See `declare`."""
-    scores -= scores.max(axis=1)[:, None]  # so that no exponential overflows
-    exp_in_place(scores)
-    scores *= (1 / (np.ones(scores.shape[1], scores.dtype) @ scores))[:, None]
-    scores -= np.arange(scores.shape[1])[:, None] == targets
-
-
 @declare(
     "binary",
     "multiclass",
@@ -43,7 +35,6 @@ def _differentiate(scores: Any, targets: Any) -> None:
     shift_invariant=True,
     separable=True,
     fused=_fused,
-    differentiate=_differentiate,
 )
 def multiclass_softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `logsumexp(s) - s_y`, in nats.

@@ -35,23 +35,13 @@ def _fused(scores: Any, targets: Any) -> Sums:
     return values, counts
 
 
-def _differentiate(scores: Any, targets: Any) -> None:
-    """Turn scores `(R, 1, p)` into `-y sigma(-y s)` in place, without costs. See `declare`."""
-    scores *= -targets
-    # Above the cap sigma is 1 to rounding, and the exponential would overflow.
-    np.minimum(scores, _largest_exponent(scores.dtype), out=scores)
-    exp_in_place(scores)
-    scores /= scores + 1
-    scores *= -targets
-
-
 @cache
 def _largest_exponent(dtype: Any) -> Any:
     """Return an exponent whose power of e is finite in that type."""
     return np.log(np.finfo(dtype).max) - 1
 
 
-@declare("binary", curvature=1 / 4, separable=True, fused=_fused, differentiate=_differentiate)
+@declare("binary", curvature=1 / 4, separable=True, fused=_fused)
 def softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `log(1 + exp(-y s))`, in nats.
 

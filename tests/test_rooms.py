@@ -22,12 +22,12 @@ ORDER = """
     results.report results.studies results.pages results.figures results.answer results.compare
     results.store
     models verdicts choices contracts normalizers costs synonyms optimizers
-    datasets datasets.on_disk.sparse datasets.on_disk.points settings datasets.values
+    datasets datasets.on_disk.points datasets.on_disk.sparse settings datasets.values
     results.words results.safe names interrupts
 """
 ROOMS = ORDER.split()
 # Rooms that are extended by one file, and know no other room.
-ALONE = {"costs", "normalizers", "optimizers"}
+ALONE = {"costs", "optimizers"}
 # What reads the records, and who may call it: what computes knows nothing of it.
 SHARED = {"results.words", "results.safe"}
 READERS = {room for room in ROOMS if room.startswith("results.")} - SHARED

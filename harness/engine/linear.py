@@ -80,7 +80,7 @@ class Linear:
     ) -> Sums:
         """See `Model.sums`."""
         rows, runs, bounds = prepared
-        is_left_out = self._leaves_out(problem)
+        is_left_out = len(rows) < runs * problem.classes
         scores = threads.scratch("scores", (runs * problem.classes, len(targets)), rows.dtype)
         derivative = scores[: len(rows)]
         if self.has_bias_column:

@@ -18,9 +18,9 @@ from normbench.models.formulas import AUTOGRAD, Fused
 from normbench.models.layout import WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
-# The activations of a block of points, in bytes: they stay in a cache. Points that are normalized
-# together are one block; the activations of the runs that a thread evaluates at once then take:
-CACHED_BYTES = 1 << 22
+# The activations, in bytes, of a block of points; and of the runs that a thread evaluates at once
+# where points that are normalized together are one block.
+CACHED_BYTES = 1 << 24
 GROUP_BYTES = 1 << 24
 # Arrays as large as the activations that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12

@@ -1,6 +1,6 @@
 """A cost of a model's weights on points: one `Problem` for all models, points and batches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -186,17 +186,12 @@ class Problem:
                     sums_of_runs.append((runs, total))
             return sums_of_runs
 
-        costs, counts = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
-        gradient = np.zeros_like(weights) if with_gradient else None
         shares = self.model.shares(self, len(weights), count, is_step)
+        parts = list(chain(*threads.map_parallel(sum_share, shares)))
+        costs, counts, gradient = _join(parts, weights) if len(parts) > 1 else parts[0][1]
         with QUIET():
-            for runs, sums in chain(*threads.map_parallel(sum_share, shares)):
-                costs[runs] += sums.costs
-                counts[runs] += sums.counts
-                if gradient is not None:
-                    gradient[runs] += sums.gradient
             self._average(weights, costs, gradient, count, size or count)
-        return Evaluation(costs, gradient, counts if self.classify else None)
+        return Evaluation(costs, gradient, np.asarray(counts) if self.classify else None)
 
     def count_threads(self, work: float) -> int:
         """Return how many threads share work, in multiples of that from which a second pays.
@@ -242,6 +237,16 @@ def _add(total: Sums, sums: Sums) -> Sums:
     return Sums(costs, total.counts + sums.counts, gradient)
 
 
+def _join(parts: Sequence[tuple[slice, Sums]], weights: Array) -> Sums:
+    """Return the sums of all runs from those of some runs, of some points."""
+    costs, counts = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
+    gradient = None if parts[0][1].gradient is None else np.zeros_like(weights)
+    for runs, sums in parts:
+        _add(Sums(costs[runs], 0, None if gradient is None else gradient[runs]), sums)
+        counts[runs] += sums.counts
+    return Sums(costs, counts, gradient)
+
+
 def differentiate(
     cost: Cost, scores: Array, targets: Array, classify: bool, with_derivative: bool
 ) -> tuple[Array, Counts | int]:
@@ -267,4 +272,4 @@ def differentiate(
         return cost(scores, targets), counts
     pull_back, costs = make_vjp(lambda s: cost(s, targets), scores)
     scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
-    return costs, counts
+    return np.asarray(costs), counts
