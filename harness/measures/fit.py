@@ -3,7 +3,6 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.engine.problem import Problem
 from normbench.measures.contract import BEST_STEP, Findings, FinishedJob, Measure
 from normbench.measures.inputs import sample_indices
 
@@ -46,16 +45,11 @@ def take(job: FinishedJob) -> Findings:
         target = 2 * target - 1  # class 0 becomes -1
         if len(scores) == 2:
             prediction = np.tanh((scores[1] - scores[0]) / 2)
-        elif not _is_of_squares(descent.train):
+        elif not descent.train.traits.squares:
             prediction = np.tanh(scores[0] / 2)
     indices = sample_indices(len(dataset.x))
     points = np.column_stack([dataset.x[indices, 0], target[indices]])
     return Findings(arrays={"x": x, "prediction": prediction, "points": points})
-
-
-def _is_of_squares(train: Problem) -> bool:
-    """Return whether the cost of one score a point is the sum of its squared errors."""
-    return train.traits.squares
 
 
 MEASURE = Measure(take, record="fit", reason_against=_reason_against, depends_on=BEST_STEP)

@@ -9,7 +9,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, measures, names
 from normbench.datasets import make_dataset
 from normbench.datasets.gaussian import gaussian
-from normbench.engine.descent import Histories
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import (
@@ -28,7 +27,6 @@ from normbench.measures import (
     projection,
 )
 from normbench.measures.contract import Findings, FinishedJob, WeightPath
-from normbench.models import Mlp
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
@@ -164,36 +162,25 @@ def test_a_boundary_is_of_classes_in_two_features(features, classes, words):
     assert boundary.MEASURE.reason_against(data) == words
 
 
-@pytest.mark.parametrize("kind", ["real", "one", "two"])
+@pytest.mark.parametrize("kind", ["real", "one", "squares", "two"])
 def test_a_fit_is_the_score_or_the_mean_label_of_the_model(kind):
     x = np.linspace(-1.0, 3.0, 9)[:, None]
     y = x[:, 0] ** 2 if kind == "real" else (x[:, 0] > 0).astype(int)
     weights = np.array([[0.2, 1.5], [-0.1, 0.7]][: 2 if kind == "two" else 1])
     named = None if kind == "real" else ["a", "b"]
-    arrays = fit.MEASURE.take(finished(x, y, None, ended(weights, affine), named)).arrays
+    descent = ended(weights, affine)
+    descent.train.traits = SimpleNamespace(squares=kind == "squares")
+    arrays = fit.MEASURE.take(finished(x, y, None, descent, named)).arrays
     assert arrays["x"].shape == (fit.CURVE,)
     assert arrays["x"][[0, -1]] == pytest.approx([-1.2, 3.2])
     scores = weights[:, :1] + weights[:, 1:] * arrays["x"]
-    between = {"real": scores[0], "one": scores[0], "two": scores[-1] - scores[0]}[kind]
-    wanted = between if kind == "real" else 2 / (1 + np.exp(-between)) - 1
+    between = scores[1] - scores[0] if kind == "two" else scores[0]
+    wanted = between if kind in ("real", "squares") else 2 / (1 + np.exp(-between)) - 1
     np.testing.assert_allclose(arrays["prediction"], wanted, atol=1e-12)
     np.testing.assert_array_equal(arrays["points"][:, 0], x[:, 0])
     np.testing.assert_array_equal(arrays["points"][:, 1], y if kind == "real" else 2 * y - 1)
     empty = finished(x, y, None, SimpleNamespace(best=None), named)
     assert not fit.MEASURE.take(empty).arrays
-
-
-@pytest.mark.parametrize("model", [None, Mlp([3])], ids=["linear", "network"])
-@pytest.mark.parametrize("cost", [costs.least_squares, costs.softmax])
-def test_the_squares_of_a_fit_are_known_of_lines_and_of_networks(cost, model, monkeypatch):
-    x = np.linspace(-1.0, 3.0, 9)[:, None]
-    data = make_dataset("made", x, (x[:, 0] > 0).astype(int), class_names=["a", "b"], source="-")
-    settings = Settings((0.1,), 2, "normal", record=("fit",), theory="none")
-    problems = []
-    monkeypatch.setattr(fit, "_is_of_squares", lambda train: problems.append(train) or True)
-    run(Job(data, cost, StandardScaler(), gradient_descent(), settings, model=model))
-    monkeypatch.undo()
-    assert [fit._is_of_squares(train) for train in problems] == [cost is costs.least_squares]
 
 
 def test_the_exact_limits_of_a_batch_are_of_the_points_with_a_bias():
@@ -375,27 +362,6 @@ def test_a_disturbance_is_of_the_first_fifty_batches():
     plan = SimpleNamespace(batches=many, statistics=many)
     disturbance.MEASURE.take(SimpleNamespace(descent=SimpleNamespace(plan=plan), z=np.ones((1, 1))))
     assert tried == list(range(50))
-
-
-def costs_of(*rows, shadows=()):
-    """Return histories of costs alone, with the last costs of the shadows of some runs."""
-    cost = np.array(rows, dtype=float)
-    shadow_costs = {run: np.array(ends)[:, None] for run, ends in dict(shadows).items()}
-    ends = np.full(len(cost), -1)
-    return Histories(cost, None, None, None, ends, np.zeros((len(cost), 1)), shadow_costs)
-
-
-def test_the_lowest_cost_is_that_of_runs_that_rounding_does_not_decide():
-    assert judged._lowest(costs_of([3.0, 1.0, 2.0], [3.0, np.nan, np.nan]), 1e-16) == 1.0
-    near = [(1, [0.5, 0.5 + 1e-8])]
-    rows = ([3.0, 1.0], [3.0, 0.5])
-    assert judged._lowest(costs_of(*rows, shadows=near), 1e-16) == 0.5
-    assert judged._lowest(costs_of(*rows, shadows=[(1, [0.5, 0.7])]), 1e-16) == 1.0
-    assert judged._lowest(costs_of(*rows, shadows=[(1, [0.5 + 1e-6])]), 1e-16) == 1.0
-    assert judged._lowest(costs_of(*rows, shadows=[(1, [0.5 + 1e-6])]), 1e-7) == 0.5  # float32
-    every = [(0, [2.0]), (1, [0.7])]  # where rounding decides all, the lowest of all
-    assert judged._lowest(costs_of(*rows, shadows=every), 1e-16) == 0.5
-    assert judged._lowest(costs_of([np.nan, np.nan]), 1e-16) == np.inf
 
 
 def test_runs_are_compared_by_points_where_the_cost_has_no_scale():

@@ -386,6 +386,15 @@ def test_a_grid_has_as_many_cells_as_may_be_computed(two_classes, monkeypatch, s
     assert parts["cost"].shape == (cells, cells)
 
 
+@pytest.mark.parametrize(("features", "has_paths"), [(2, True), (3, False)])
+def test_only_two_features_and_a_bias_have_every_path_in_the_picture(features, has_paths):
+    x = np.random.default_rng(2).standard_normal((30, features))
+    y = (x[:, 0] > x[::-1, 1]).astype(int)
+    parts = run(job(x, y, iterations=6, record=("contours",))).arrays["contours"]
+    assert "cost" in parts
+    assert ("paths" in parts) == has_paths
+
+
 @pytest.mark.parametrize("rule", [gradient_descent(), momentum()])
 def test_paths_of_several_starts_are_those_of_the_first(rule):
     x = np.random.default_rng(3).standard_normal((30, 2)) + 1

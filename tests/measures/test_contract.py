@@ -42,7 +42,7 @@ def test_the_best_weights_are_those_of_the_first_start():
 def test_a_descent_is_plain_where_its_rule_is_and_it_sees_all_points(plain, full_batch, told):
     descent = SimpleNamespace(
         optimizer=SimpleNamespace(plain=bool(plain)),
-        train=SimpleNamespace(full_batch=bool(full_batch)),
+        plan=SimpleNamespace(full_batch=bool(full_batch)),
     )
     assert JudgedDescent.plain.fget(descent) == told
 
@@ -91,18 +91,15 @@ def test_what_is_shown_is_as_large_as_it_is_said_to_be():
     ("model", "of"),
     [
         ("linear", {"": False, LINEAR: False, LINEAR_OR_CONVEX: False, NETWORK: True}),
-        ("convex", {"": False, LINEAR: True, LINEAR_OR_CONVEX: False, NETWORK: True}),
-        ("other", {"": False, LINEAR: True, LINEAR_OR_CONVEX: True, NETWORK: True}),
+        ("convex", {"": False, LINEAR: True, LINEAR_OR_CONVEX: False, NETWORK: False}),
         ("network", {"": False, LINEAR: True, LINEAR_OR_CONVEX: True, NETWORK: False}),
         ("none", {"": False, LINEAR: False, LINEAR_OR_CONVEX: False, NETWORK: False}),
     ],
 )
-def test_a_measure_is_of_its_own_model(monkeypatch, model, of):
-    monkeypatch.setattr(contract, "network_of", lambda train: train.network)
+def test_a_measure_is_of_its_own_model(model, of):
     train = SimpleNamespace(
         linear="scores" if model == "linear" else None,
         convex=model in ("linear", "convex"),
-        network="layers" if model == "network" else None,
     )
     descent = None if model == "none" else SimpleNamespace(train=train)
     job = SimpleNamespace(judged_descent=descent)

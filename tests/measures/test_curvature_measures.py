@@ -217,13 +217,10 @@ def test_dead_directions_of_a_spectrum_are_at_the_level_of_rounding(monkeypatch)
 def test_norms_are_taken_at_so_many_iterations(monkeypatch, most, sets, records, measured):
     monkeypatch.setattr(weight_norms, "MAX_NORMS", most)
     pairs = [(n % 3, np.array([0, n % 2])) for n in range(sets)]
-    model = SimpleNamespace(scale_invariant_weights=lambda layout: pairs)
-    monkeypatch.setattr(
-        weight_norms, "network_of", lambda train: SimpleNamespace(model=model, layout=None)
-    )
-
+    mlp = SimpleNamespace(scale_invariant_weights=lambda layout: pairs)
+    model = SimpleNamespace(mlp=mlp, layout=lambda train: None)
     descent = SimpleNamespace(
-        train=None,
+        train=SimpleNamespace(model=model),
         settings=SimpleNamespace(records=records, step_schedule=None, records_per_pass=1),
         best_step=SimpleNamespace(step_size=0.5),
         path=path_of(np.array([[3.0 + k, 4.0] for k in range(records + 1)])),

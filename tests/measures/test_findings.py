@@ -1,4 +1,4 @@
-"""What single measures find: predictions, curvatures, dead directions, and the work they are."""
+"""What single measures find: predictions, curvatures, dead directions, and what schemes lose."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -69,6 +69,7 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
         theory=Theory(spectrum, lipschitz=4.0),
         optimizer=gradient_descent(),
         plain=True,
+        plan=door.plan(1),
         train=Bowl(),
     )
     found = thresholds.MEASURE.take(FinishedJob(data, None, data.x, None, here))

@@ -1,4 +1,4 @@
-"""What a descent is judged with: targets, step sizes, quartiles, predictions, seconds."""
+"""What a descent is judged with: lowest cost, targets, step sizes, predictions, seconds."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,6 @@ import pytest
 
 from normbench import names, optimizers
 from normbench.engine.descent import Histories
-from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.measures import (
     formulas,
@@ -19,19 +18,18 @@ from normbench.measures import (
     predictions,
     targets,
 )
-from normbench.measures.judged import judge_descent
 from normbench.names import ATTAINED
-from normbench.theory import shared, spectra
+from normbench.theory import spectra
 from normbench.theory.analysis import Theory
-from normbench.verdicts.convergence import Rules
+from normbench.verdicts.convergence import shadow_tolerance_share
 from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
-from normbench.verdicts.search import Search
 from tests import door
 from tests.door import Batches
-from tests.measures.test_measures import Bowl, data
+from tests.measures.test_measures import Bowl, data, judge_bowl
 
 RNG = np.random.default_rng(21)
+EPSILON = float(np.finfo(np.float64).eps)
 
 __all__ = ["data"]  # a fixture
 
@@ -54,17 +52,10 @@ def test_a_descent_that_does_not_arrive_takes_as_many_iterations_as_are_made():
 )
 def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds, batch):
     settings = Settings(step_sizes=(size,), iterations=2, **options)
-    train, start = Bowl(), np.ones((1, 2, 3))
-    rule = optimizers.gradient_descent()
-    rounds = Rounds(
-        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
-    )
-    given = (settings, Rules(), Search(), start, rounds, rounds.descend([size]))
-    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
-    assert here.judging_context.seconds_a_step == seconds
-    assert here.judging_context.fit_seconds == 3
-    assert (here.judging_context.batch, here.judging_context.compared_points) == (batch, 0)
-    assert here.judging_context.reference == 0  # the cost at zero weights
+    context = judge_bowl(data, settings).judging_context
+    assert (context.fit_seconds, context.seconds_a_step) == (3, seconds)
+    assert (context.batch, context.compared_points) == (batch, 0)
+    assert context.reference == 0  # the cost at zero weights
 
 
 @pytest.mark.parametrize(("schedule", "sizes"), [(None, [4.0] * 4), ((2, 0.5), [4, 4, 2, 1])])
@@ -223,6 +214,34 @@ def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
     assert [found.tags[tag.key] for tag in told] == ["here", "true", "false", "case"]
 
 
+def lowest(cost, shadows, epsilon=EPSILON):
+    """Return the lowest cost of runs, some with shadows that end at so much more or less."""
+    cost = np.array(cost)
+    ends = {run: cost[run, -1] + np.array(moved)[:, None] for run, moved in shadows.items()}
+    return judged._lowest(SimpleNamespace(cost=cost, shadows=ends), epsilon)
+
+
+def test_the_lowest_cost_is_of_runs_whose_end_rounding_does_not_decide():
+    cost = [[5.0, 4.0, 4.0], [5.0, 2.0, 3.0], [5.0, 3.5, 3.6]]
+    excess = 5.0 - 2.0  # of the start above the lowest of all runs
+    far = shadow_tolerance_share(EPSILON) * excess
+    assert lowest(cost, {}) == 2.0
+    assert lowest(cost, {1: [0.9 * far, -0.9 * far]}) == 2.0
+    assert lowest(cost, {1: [0.9 * far, -1.1 * far]}) == 3.5
+    assert lowest(cost, {1: [1.1 * far]}, float(np.finfo(np.float32).eps)) == 2.0
+    assert lowest(cost, {1: [1.1 * far], 2: [1.1 * far]}) == 4.0
+    assert lowest(cost, {run: [1.1 * far] for run in range(3)}) == 2.0  # all: none is left out
+    # A cost that is far from 0 at both ends leaves the excess as it is.
+    high = (np.array(cost) + 1000).tolist()
+    assert lowest(high, {1: [0.9 * far]}) == 1002.0
+    assert lowest(high, {1: [1.5 * far]}) == 1003.5
+
+
+def test_runs_that_diverge_have_no_lowest_cost_where_they_are_no_numbers():
+    assert lowest([[5.0, np.nan, np.nan], [5.0, 4.0, np.inf]], {}) == 4.0
+    assert lowest([[np.nan, np.nan]], {}) == np.inf
+
+
 class Undefined(Bowl):
     """A problem that has no cost at zero weights."""
 
@@ -236,14 +255,8 @@ class Undefined(Bowl):
 @pytest.mark.parametrize(("train", "sees_zero"), [(Bowl(), True), (Undefined(), False)])
 def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, sees_zero):
     """Over a higher one a target would lie above it the less of the excess it leaves."""
-    settings, start, rule = Settings((0.1,), 2), np.ones((1, 2, 3)), optimizers.gradient_descent()
-    rounds = Rounds(
-        train, None, start, lambda weights: weights, rule, door.plan(settings.records), True
-    )
-    made = rounds.descend([0.1])
-    given = (settings, Rules(), Search(), start, rounds, made)
-    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (0.0, 0.0))
-    lowest = 0.0 if sees_zero else made.cost.min()
+    here = judge_bowl(data, Settings((0.1,), 2), train)
+    lowest = 0.0 if sees_zero else here.histories.cost.min()
     assert here.judging_context.minimum == here.least.value == lowest
     if sees_zero:
         assert {*here.judging_context.targets.values()} == {0.0}
@@ -264,20 +277,9 @@ def test_without_a_best_step_size_there_is_no_path():
 )
 def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plain, full_batch, tie):
     monkeypatch.setattr(judged, "theorize", lambda *of: Theory(lipschitz=4.0, exact=exact))
-    settings = Settings(step_sizes=(0.1,), iterations=2)
-    train, start = Bowl(), np.ones((1, 2, 3))
     rule = optimizers.gradient_descent() if plain else optimizers.momentum()
-    rounds = Rounds(
-        Bowl(),
-        None,
-        start,
-        lambda weights: weights,
-        rule,
-        door.plan(2, None if full_batch else Batches(4, 2)),
-        True,
-    )
-    given = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here = judge_descent(train, rule, *given, shared.PointsCache(data.x), (3.0, 12.0))
+    plan = door.plan(2, None if full_batch else Batches(4, 2))
+    here = judge_bowl(data, Settings((0.1,), 2), rule=rule, plan=plan)
     assert here.judging_context.tie_step_size == tie
 
 

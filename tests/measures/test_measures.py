@@ -185,7 +185,7 @@ def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
 class Bowl:
     """A problem of another kind: `1/2 mean_i |A_i w|^2` of weights (2, 3), linear in no points."""
 
-    classify, convex, linear, model, reference = False, True, None, None, None
+    classify, convex, linear, model = False, True, None, None
     shape = (2, 3)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
 
@@ -214,32 +214,23 @@ class Round(Hessian):
         return (self.whole @ direction.ravel()).reshape(self.shape)
 
 
-@pytest.mark.parametrize("iterations", [1, 2])
-def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data, iterations):
-    settings = Settings(step_sizes=(0.1,), iterations=iterations)
-    train, start = Bowl(), np.ones((1, 2, 3))
-    optimizer = optimizers.gradient_descent()
-    rounds = Rounds(
-        train, None, start, lambda weights: weights, optimizer, door.plan(iterations), True
-    )
-    parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here = judge_descent(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
-    assert here.judging_context.seconds_a_step == 12 / iterations
+def judge_bowl(data, settings, train=None, rule=None, plan=None, critical=False):
+    """Return the judged descent of a bowl from ones: 3 seconds of a fit, and 12 of the descent."""
+    train, rule, start = train or Bowl(), rule or gradient_descent(), np.ones((1, 2, 3))
+    plan = plan or door.plan(settings.records)
+    rounds = Rounds(train, None, start, lambda weights: weights, rule, plan, True)
+    histories = rounds.descend(settings.step_sizes)
+    parts = settings, Rules(), Search(critical=critical), start, rounds, histories
+    return judge_descent(train, rule, *parts, shared.PointsCache(data.x), (3.0, 12.0))
 
 
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
 def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer):
     record = ("path", "contours", "sharpness")
     settings = Settings(step_sizes=(0.1, 0.49, 0.6), iterations=40, record=record)
-    train, start = Bowl(), np.ones((1, 2, 3))
-    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, door.plan(40), True)
-    histories = rounds.descend(settings.step_sizes)
-    parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
-    here = judge_descent(*parts, shared.PointsCache(data.x), (3.0, 12.0))
-    assert (here.judging_context.fit_seconds, here.judging_context.seconds_a_step) == (
-        3,
-        12 / (3 * 40),
-    )
+    here = judge_bowl(data, settings, rule=optimizer, critical=True)
+    context = here.judging_context
+    assert (context.fit_seconds, context.seconds_a_step) == (3, 12 / (3 * 40))
     made = FinishedJob(
         data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
     )

@@ -8,7 +8,6 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import digits
-from normbench.engine.problem import Objective
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
@@ -16,6 +15,7 @@ from normbench.measures import contract
 from normbench.measures.inputs import principal_directions
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
+from tests import door
 
 EVERY = ("path", "contours", "points", "components", "spectrum")
 
@@ -210,7 +210,7 @@ def test_a_path_is_the_run_that_is_recorded(sizes):
     made = run(Job(data, *parts, settings))
     path, step = made.arrays["path"], made.steps[made.best]
     recorded = step.histories["train/cost"][path["iteration"]]
-    problem = Objective(multiclass_softmax, data.x, data.y, True, 0.0, 10)
+    problem = door.problem(multiclass_softmax, data.x, data.y, True, 0.0, 10)
     for costs in (path["cost"], problem.evaluate(path["weights"]).costs):
         np.testing.assert_allclose(costs, recorded, rtol=1e-12)
 
