@@ -268,7 +268,7 @@ def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts):
     """The last run diverges, so that the stack shrinks on its way."""
     start = np.stack([np.full(problem.shape, 0.1 * n) for n in range(starts)])
     rule = gradient_descent()
-    rounds = Rounds(problem, None, start, lambda w: -w, rule, ITERATIONS, True)
+    rounds = Rounds(problem, None, start, lambda w: -w, rule, door.plan(ITERATIONS), True)
     histories = rounds.descend([*SIZES, 1e308])
     rounds.descend([3.0])  # a later round
     ends, seen = np.full_like(histories.weights, np.nan), []

@@ -182,16 +182,17 @@ def test_blocks_of_points_groups_of_runs_and_threads_change_nothing(
     network, weights = problem(rng, Mlp([4], normalize=normalize))
     weights = np.concatenate([weights, 2 * weights])
     whole = network.evaluate(weights)
-    row = network.model._activation_bytes(network)
-    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * row * len(weights))
-    monkeypatch.setattr(problems, "GROUP_BYTES", 1)
-    monkeypatch.setattr(problems, "PARALLEL_ACTIVATIONS", 1)
+    for name, size in (("CACHED_BYTES", 10_000), ("GROUP_BYTES", 1), ("PARALLEL_ACTIVATIONS", 1)):
+        monkeypatch.setattr(problems, name, size)
     monkeypatch.setattr(threads, "available_threads", lambda: count)
-    shares = network._shares(len(weights), POINTS)
+    shares = network.model.shares(network, len(weights), POINTS, False)
+    parts = [part for share in shares for part in share]
     assert len(shares) == count
-    assert all(points == slice(0, POINTS) for _, points in shares) == (
-        count == 1 or normalize == "batch"
-    )
+    if normalize == "batch":
+        assert [blocks for _, blocks in parts] == [[slice(0, POINTS)]] * len(weights)
+    else:
+        assert all(runs == slice(0, len(weights)) for runs, _ in parts)
+        assert sum(len(blocks) for _, blocks in parts) > 3
     in_parts = network.evaluate(weights)
     np.testing.assert_allclose(in_parts.costs, whole.costs, rtol=1e-13)
     np.testing.assert_allclose(in_parts.gradient, whole.gradient, rtol=1e-9, atol=1e-14)

@@ -35,7 +35,7 @@ def points(count=200, features=4):
 
 
 def minimum(cost, basis, targets, classes, penalty=0.0, products=np.inf):
-    return least(door.problem(cost, basis, targets, False, penalty), classes, products)
+    return least(door.problem(cost, basis, targets, False, penalty, classes), classes, products)
 
 
 def test_least_squares_is_the_normal_equations():
