@@ -43,7 +43,9 @@ CLOSED = {
 @pytest.mark.parametrize("way", ["matrix", "lanczos"])
 def test_curvature_at_zero_weights_is_the_closed_form(name, way):
     cost, x, targets, classes = problem(name)
-    here = door.problem(cost, x, targets, False, 0.0, classes).hessian(np.zeros((classes, x.shape[1] + 1)))
+    here = door.problem(cost, x, targets, False, 0.0, classes).hessian(
+        np.zeros((classes, x.shape[1] + 1))
+    )
     found = np.linalg.eigvalsh(here.matrix())[-1] if way == "matrix" else here.largest_by_lanczos()
     expected = CLOSED[name](largest_of_gram(x), classes)
     # Measured: 1e-15, by the matrix and by Lanczos.

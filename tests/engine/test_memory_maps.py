@@ -10,10 +10,10 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import QuantileTransformer
 
 from normbench.choices import build, import_target, options
+from normbench.costs import multiclass_softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
 from normbench.datasets.on_disk import points
-from normbench.engine.fast import blocked, hessian, triangle
 from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
@@ -276,61 +276,18 @@ def test_a_scheme_without_base_classes_takes_a_memory_map(rng):
     assert_same_histories(whole, other, rtol=1e-10)
 
 
-def problems(rng, cost, classes, l2=0.0, offset=0.0):
-    x, y = cloud(rng, count=700, classes=max(2, classes), offset=offset)
-    y = y if classes > 1 else 2.0 * y - 1
-    function = import_target("cost", options("cost", cost)["_target_"])
-    for given in (x, mapped(x)):
-        z = door.points_under(scheme("pca_sphere"), given)
-        yield door.problem(function, z, y, cost != "least_squares", l2, classes)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("l2", [0.0, 0.2, np.diag(np.arange(1.0, 7.0)) + 0.1])
-def test_second_derivatives_are_those_of_points_in_memory(rng, l2, offset, monkeypatch):
-    for kept in (0, 1 << 20):
-        monkeypatch.setattr(hessian, "MAX_CACHE_BYTES", kept)
-        whole, other = problems(rng, "multiclass_softmax", 3, l2, offset)
-        weights, direction = rng.standard_normal((2, 3, 7))
-        expected = whole.hessian(weights)
-        size = np.abs(expected.matrix()).max()
-        found = other.hessian(weights)
-        assert found.shape == expected.shape
-        assert not found.is_zero
-        np.testing.assert_allclose(found.matrix(), expected.matrix(), atol=1e-9 * size)
-        products = found.times(direction), expected.times(direction)
-        np.testing.assert_allclose(*products, atol=1e-9 * size)
-        assert found.largest() == pytest.approx(expected.largest(), rel=1e-9)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_least_squares_becomes_a_triangle_in_one_reading(rng, offset):
-    whole, read = problems(rng, "least_squares", 1, offset=offset)
-    assert triangle.pays_off(read, 1, 1)
-    weights = rng.standard_normal((4, 1, 7))
-    expected = whole.evaluate(weights)
-    found = triangle.make_triangle(read).evaluate(weights)
-    np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-10)
-    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-8, atol=1e-10)
-
-
-def test_runs_that_do_not_fit_together_go_one_after_the_other(rng, monkeypatch):
-    whole, read = problems(rng, "multiclass_softmax", 3, 0.1)
-    weights = rng.standard_normal((5, 3, 7))
-    expected = whole.evaluate(weights)
-    size = blocked.ARRAYS_PER_RUN * 8 * 3 * 7
-    monkeypatch.setattr(blocked, "SMALL_STACK_BYTES", 0)
-    monkeypatch.setattr(
-        blocked, "available_bytes", lambda: 2 * size / blocked.ARRAY_SHARE
-    )  # two at a time
-    for problem in (whole, read):
-        assert problem._runs_per_pass(5) == 2
-        for with_gradient in (True, False):
-            found = problem.evaluate(weights, with_gradient)
-            np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-12)
-            np.testing.assert_array_equal(found.misclassifications, expected.misclassifications)
-            assert (found.gradient is not None) == with_gradient
-        np.testing.assert_allclose(problem.evaluate(weights).gradient, expected.gradient, atol=1e-9)
+def test_second_derivatives_are_those_of_points_in_memory(rng, l2):
+    x, y = cloud(rng, classes=3, offset=1e6)
+    expected, found = (
+        door.problem(multiclass_softmax, door.points_under(scheme("pca_sphere"), z), y, True, l2, 3)
+        for z in (x, mapped(x))
+    )
+    weights, direction = rng.standard_normal((2, 3, 7))
+    expected, found = expected.hessian(weights), found.hessian(weights)
+    near = {"atol": 1e-9 * np.abs(expected.matrix()).max()}
+    np.testing.assert_allclose(found.matrix(), expected.matrix(), **near)
+    np.testing.assert_allclose(found.times(direction), expected.times(direction), **near)
 
 
 @pytest.mark.parametrize("subsample", [None, 500])
