@@ -1,4 +1,4 @@
-"""Networks: against a plain numpy network, autograd's checker and differences, and PyTorch."""
+"""Networks: against a plain numpy network, and differences."""
 
 from dataclasses import replace
 
@@ -261,24 +261,3 @@ def test_costs_of_one_score_descend(rng, cost, classes):
     last = network.evaluate(weights)
     assert last.costs[0] < 0.3 * first.costs[0]
     assert (last.misclassifications is None) == (classes == 0)
-
-
-def test_pytorch_has_the_same_cost_and_gradient(rng):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    network, weights = problem(rng, Mlp([4], normalize="batch", epsilon=1e-5))
-    parts = [
-        torch.tensor(part[0], requires_grad=True)
-        for part in door.layout(network).split(weights[:1])
-    ]
-    weight, bias, gain, shift, last_weight, last_bias = parts
-    h = torch.tensor(network.points) @ weight.T + bias[:, 0]
-    h = torch.nn.functional.batch_norm(
-        h, None, None, gain[:, 0], shift[:, 0], training=True, eps=1e-5
-    )
-    scores = torch.tanh(h) @ last_weight.T + last_bias[:, 0]
-    cost = torch.nn.functional.cross_entropy(scores, torch.tensor(network.targets))
-    cost.backward()
-    evaluation = network.evaluate(weights[:1])
-    assert evaluation.costs[0] == pytest.approx(cost.item(), rel=1e-12)
-    gradient = np.concatenate([part.grad.numpy().ravel() for part in parts])
-    np.testing.assert_allclose(evaluation.gradient[0], gradient, rtol=1e-9, atol=1e-12)

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -440,17 +439,3 @@ def test_another_version_of_scikit_learn_is_another_scheme(monkeypatch):
     fingerprint.code_identity.cache_clear()
     assert other[0] != scheme
     assert other[1] == own
-
-
-def test_batches_of_points_on_disk_are_drawn_in_another_order_than_those_in_memory(monkeypatch):
-    known = {"fingerprint": "f", "task": "binary", "classes": 2}
-    in_memory = SimpleNamespace(x=POINTS, **known)
-    on_disk = SimpleNamespace(x=object(), **known)
-    monkeypatch.setattr(
-        fingerprint,
-        "identity_params",
-        lambda part, params: {key: str(params[key]) for key in params},
-    )
-    of_batches = {**PARAMS, "batch_seed": 0}
-    assert identity(of_batches, in_memory) != identity(of_batches, on_disk)
-    assert identity(PARAMS, in_memory) == identity(PARAMS, on_disk)
