@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import autograd.numpy as anp
 import numpy as np
 import pytest
-from autograd.core import make_vjp
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
@@ -150,19 +148,6 @@ def test_the_largest_curvature_is_unknown_where_products_overflow(rng, monkeypat
     monkeypatch.setattr(problems.NetworkHessian, "times", lambda self, v: np.full_like(v, np.inf))
     assert largest_curvature(made, weights) == (None, "the curvature is not finite")
     assert np.isnan(made.hessian(weights).extremes()).all()
-
-
-def test_arrays_are_traced_each_by_itself_with_the_derivatives_of_all(rng):
-    arrays = tuple(rng.standard_normal((3, 3)) for _ in range(3))
-
-    def function(traced):
-        return anp.tanh(traced[0] @ traced[1]) + traced[0] * 2  # and not of the last one
-
-    pull, value = problems._trace(function, arrays)
-    pull_together, expected = make_vjp(function, arrays)
-    np.testing.assert_array_equal(value, expected)
-    slopes = rng.standard_normal((3, 3))
-    np.testing.assert_array_equal(pull(slopes), pull_together(slopes))
 
 
 def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
