@@ -26,8 +26,8 @@ ORDER = """
     results.words results.safe names interrupts
 """
 ROOMS = ORDER.split()
-# Rooms that are extended by one file, and know no other room.
-ALONE = {"costs", "optimizers"}
+# Rooms that are extended by one file, and what they may know.
+ALONE = {"costs": set(), "optimizers": set(), "normalizers": {"datasets.on_disk.points"}}
 # What reads the records, and who may call it: what computes knows nothing of it.
 SHARED = {"results.words", "results.safe"}
 READERS = {room for room in ROOMS if room.startswith("results.")} - SHARED
@@ -98,7 +98,7 @@ def import_breaches(module: str, file: Path):
         return
     below = set(ROOMS[ROOMS.index(room) :]) | {""}
     below -= READERS if room not in CALLERS else set()
-    below = {room} if room in ALONE else below
+    below = {room, *ALONE[room]} if room in ALONE else below
     for other in imported(file):
         top = other.partition(".")[0]
         is_breach = room_of(other) not in below if top == "normbench" else False

@@ -21,7 +21,7 @@ from normbench.datasets.values import (
 Array = NDArray[Any]
 NPY_RULE_AND_REMEDY = (  # the rule and the remedy
     "cannot be read as a NumPy array",
-    "write it with numpy.save(path, array), or read it as what it is (dataset=npz, "
+    "write numbers with numpy.save(path, array), or read it as what it is (dataset=npz, "
     "dataset=parquet, dataset=csv)",
 )
 

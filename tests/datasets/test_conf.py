@@ -8,6 +8,7 @@ from sklearn.utils import Bunch
 from normbench.choices import CONF, build, import_target, options
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
+from normbench.datasets.on_disk.points import as_array
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from tests.datasets.places import data_folder
@@ -83,7 +84,7 @@ def test_a_data_set_is_sound(name, tmp_path, monkeypatch):
     assert data.task in ("binary", "multiclass", "regression", "unlabelled")
     assert data.source
     for x, y in ((data.x, data.y), (data.x_test, data.y_test)):
-        x = x[:]  # sparse points with their zeros
+        x = as_array(x)
         assert x.dtype == np.float64
         assert x.flags.c_contiguous
         assert x.shape[1] == data.x.shape[1] == len(data.feature_names)

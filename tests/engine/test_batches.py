@@ -258,47 +258,39 @@ class Updates(DescentFile):
             raise StoppedError
 
 
+def descended(sizes, plan, checkpoint=None):
+    """Return the histories of a descent with momentum from small weights."""
+    start, rule = np.full((len(sizes), 1, N + 1), 0.1), optimizers.momentum()
+    train = door.problem(costs.least_squares, *points(), False)
+    return descend(train, None, rule, start, np.array(sizes), plan, checkpoint=checkpoint)
+
+
 @pytest.mark.parametrize("order", ["shuffled", "replacement"])
 def test_a_descent_that_is_cut_off_within_a_pass_goes_on_to_the_bit(tmp_path, order, monkeypatch):
     monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
-    x, y = points()
-    sizes, start = np.array([1e-3, 0.1, 1e30]), np.full((3, 1, N + 1), 0.1)
-
-    def descended(checkpoint=None, seed=0):
-        batches = Batches(P, 4, order, seed, records=2)
-        train = door.problem(costs.least_squares, x, y, False)
-        rule, plan = optimizers.momentum(), door.plan(8, batches)
-        return descend(train, None, rule, start, sizes, plan, checkpoint=checkpoint)
-
-    wanted = descended()
+    asked = [1e-3, 0.1, 1e30], door.plan(8, Batches(P, 4, order, records=2))
+    wanted = descended(*asked)
     assert wanted.diverged_at[2] > 0
     positions = set()
     for looks in (2, 3, 6, 5):
         with pytest.raises(StoppedError):
-            descended(Updates(tmp_path, "ab" * 32, 60, looks=looks))
+            descended(*asked, Updates(tmp_path, "ab" * 32, 60, looks=looks))
         arrays = DescentFile(tmp_path, "ab" * 32, 60).resume(dict)
         positions.add(int(arrays["updates"]) % 6)
         assert str(arrays["order"]).split()[:3] == ["4", order, "0"]
     assert positions - {0, 3}  # between two records
-    found = descended(DescentFile(tmp_path, "ab" * 32, 60))
+    found = descended(*asked, DescentFile(tmp_path, "ab" * 32, 60))
     np.testing.assert_array_equal(found.cost, wanted.cost)
     np.testing.assert_array_equal(found.weights, wanted.weights)
 
 
 def test_a_run_that_has_overflowed_within_a_pass_is_gone_on_with(tmp_path, capsys):
-    x, y = points()
-    sizes, start = np.array([1e-3, 1e30]), np.full((2, 1, N + 1), 0.1)
-
-    def descended(checkpoint=None):
-        train = door.problem(costs.least_squares, x, y, False)
-        rule, plan = optimizers.momentum(), door.plan(2, Batches(P, 1))
-        return descend(train, None, rule, start, sizes, plan, checkpoint=checkpoint)
-
+    asked = [1e-3, 1e30], door.plan(2, Batches(P, 1))
     with pytest.raises(StoppedError):
-        descended(Updates(tmp_path, "ab" * 32, 60, looks=P - 1))
+        descended(*asked, Updates(tmp_path, "ab" * 32, 60, looks=P - 1))
     file = DescentFile(tmp_path, "ab" * 32, 60)
     assert not np.isfinite(file.resume(dict)["weights"]).all()
-    wanted, found = descended(), descended(file)
+    wanted, found = descended(*asked), descended(*asked, file)
     assert capsys.readouterr().err == ""  # nothing is refused
     np.testing.assert_array_equal(found.cost, wanted.cost)
     np.testing.assert_array_equal(found.weights, wanted.weights)
@@ -306,17 +298,10 @@ def test_a_run_that_has_overflowed_within_a_pass_is_gone_on_with(tmp_path, capsy
 
 
 def test_a_state_of_another_order_is_not_gone_on_from(tmp_path, capsys):
-    x, y = points()
-
-    def descended(checkpoint, seed):
-        train = door.problem(costs.least_squares, x, y, False)
-        sizes, start = np.array([0.1]), np.zeros((1, 1, N + 1))
-        rule, plan = optimizers.gradient_descent(), door.plan(3, Batches(P, 4, seed=seed))
-        return descend(train, None, rule, start, sizes, plan, checkpoint=checkpoint)
-
+    first, other = (door.plan(3, Batches(P, 4, seed=seed)) for seed in (0, 1))
     with pytest.raises(StoppedError):
-        descended(Updates(tmp_path, "ab" * 32, 60, looks=3), 0)
-    found = descended(DescentFile(tmp_path, "ab" * 32, 60), 1)
+        descended([0.01], first, Updates(tmp_path, "ab" * 32, 60, looks=3))
+    found = descended([0.01], other, DescentFile(tmp_path, "ab" * 32, 60))
     assert "order is not that of this descent" in capsys.readouterr().err
     assert np.isfinite(found.cost).all()
 

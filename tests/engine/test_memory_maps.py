@@ -10,10 +10,10 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import QuantileTransformer
 
 from normbench.choices import build, import_target, options
+from normbench.costs import multiclass_softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
 from normbench.datasets.on_disk import points
-from normbench.engine.fast import blocked, hessian, triangle
 from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
@@ -99,19 +99,39 @@ def test_histories_are_those_of_points_in_memory(rng, name):
     assert_same_histories(whole, other, rtol=1e-10)
 
 
-@pytest.mark.parametrize("batch_order", ["shuffled", "replacement"])
-def test_batches_are_those_of_points_in_memory(rng, batch_order):
-    data = made(*cloud(rng))
-    settings = {"batch": 70, "batch_order": batch_order, "iterations": 5}
-    whole, other = (ran(data, "standard", read=read, **settings) for read in (False, True))
-    assert_same_histories(whole, other, rtol=1e-10)
+class Plain:
+    """A user's scheme without scikit-learn's base classes."""
+
+    def fit(self, X):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
 
 
-@pytest.mark.parametrize("name", ["standard", "pca_sphere"])
-def test_float32_keeps_its_digits(rng, name):
-    data = made(*cloud(rng, condition=1e3), precision="float32")
-    whole, other = (ran(data, name, precision="float32", read=read) for read in (False, True))
-    assert_same_histories(whole, other, rtol=1e-4)
+@pytest.mark.parametrize(
+    ("one", "settings"),
+    [
+        ("standard", {"batch": 70, "iterations": 5}),
+        ("standard", {"batch": 70, "batch_order": "replacement", "iterations": 5}),
+        ("standard", {"precision": "float32"}),
+        ("pca_sphere", {"precision": "float32"}),
+        ("pca_sphere", {"start": "same_function", "starts": 2}),
+        ("minmax", {"start": "normal", "starts": 2}),
+        (Plain(), {}),
+    ],
+)
+def test_other_settings_have_the_histories_of_points_in_memory(rng, one, settings):
+    is_single = "precision" in settings
+    data = made(*cloud(rng, offset=3.0), **({"precision": "float32"} if is_single else {}))
+    whole, other = (ran(data, one, read=read, **settings) for read in (False, True))
+    assert_same_histories(whole, other, rtol=1e-4 if is_single else 1e-10)
+
+
+def test_a_scheme_that_is_no_affine_map_has_no_function_to_start_from(rng):
+    with pytest.raises(UserError, match="no affine map"):
+        ran(made(*cloud(rng)), "quantile", start="same_function", read=True)
 
 
 @pytest.mark.quick_cases(3)
@@ -147,16 +167,6 @@ def assert_same_findings(whole, other):
     for mine, theirs in zip(whole.steps, other.steps):
         assert mine.verdict == theirs.verdict
         assert mine.metrics.keys() == theirs.metrics.keys()
-
-
-@pytest.mark.parametrize("start", ["same_function", "normal"])
-def test_other_starts_are_the_same(rng, start):
-    x, y = cloud(rng)
-    for name in ("pca_sphere", "minmax"):
-        whole, read = (ran(made(x, y), name, start=start, starts=2, read=w) for w in (False, True))
-        assert_same_histories(whole, read, rtol=1e-10)
-    with pytest.raises(UserError, match="no affine map"):
-        ran(made(x, y), "quantile", start="same_function", read=True)
 
 
 @pytest.mark.parametrize("l2_in", ["transformed", "features"])
@@ -259,78 +269,18 @@ def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypat
         fit_by_blocks(scheme("robust"), mapped(x), Decompositions(mapped(x)))
 
 
-class Plain:
-    """A user's scheme without scikit-learn's base classes."""
-
-    def fit(self, X):
-        self.mean_ = X.mean(axis=0)
-        return self
-
-    def transform(self, X):
-        return X - self.mean_
-
-
-def test_a_scheme_without_base_classes_takes_a_memory_map(rng):
-    data = made(*cloud(rng, offset=3.0))
-    whole, other = (ran(data, Plain(), read=read) for read in (False, True))
-    assert_same_histories(whole, other, rtol=1e-10)
-
-
-def problems(rng, cost, classes, l2=0.0, offset=0.0):
-    x, y = cloud(rng, count=700, classes=max(2, classes), offset=offset)
-    y = y if classes > 1 else 2.0 * y - 1
-    function = import_target("cost", options("cost", cost)["_target_"])
-    for given in (x, mapped(x)):
-        z = door.points_under(scheme("pca_sphere"), given)
-        yield door.problem(function, z, y, cost != "least_squares", l2, classes)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("l2", [0.0, 0.2, np.diag(np.arange(1.0, 7.0)) + 0.1])
-def test_second_derivatives_are_those_of_points_in_memory(rng, l2, offset, monkeypatch):
-    for kept in (0, 1 << 20):
-        monkeypatch.setattr(hessian, "MAX_CACHE_BYTES", kept)
-        whole, other = problems(rng, "multiclass_softmax", 3, l2, offset)
-        weights, direction = rng.standard_normal((2, 3, 7))
-        expected = whole.hessian(weights)
-        size = np.abs(expected.matrix()).max()
-        found = other.hessian(weights)
-        assert found.shape == expected.shape
-        assert not found.is_zero
-        np.testing.assert_allclose(found.matrix(), expected.matrix(), atol=1e-9 * size)
-        products = found.times(direction), expected.times(direction)
-        np.testing.assert_allclose(*products, atol=1e-9 * size)
-        assert found.largest() == pytest.approx(expected.largest(), rel=1e-9)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_least_squares_becomes_a_triangle_in_one_reading(rng, offset):
-    whole, read = problems(rng, "least_squares", 1, offset=offset)
-    assert triangle.pays_off(read, 1, 1)
-    weights = rng.standard_normal((4, 1, 7))
-    expected = whole.evaluate(weights)
-    found = triangle.make_triangle(read).evaluate(weights)
-    np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-10)
-    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-8, atol=1e-10)
-
-
-def test_runs_that_do_not_fit_together_go_one_after_the_other(rng, monkeypatch):
-    whole, read = problems(rng, "multiclass_softmax", 3, 0.1)
-    weights = rng.standard_normal((5, 3, 7))
-    expected = whole.evaluate(weights)
-    size = blocked.ARRAYS_PER_RUN * 8 * 3 * 7
-    monkeypatch.setattr(blocked, "SMALL_STACK_BYTES", 0)
-    monkeypatch.setattr(
-        blocked, "available_bytes", lambda: 2 * size / blocked.ARRAY_SHARE
-    )  # two at a time
-    for problem in (whole, read):
-        assert problem._runs_per_pass(5) == 2
-        for with_gradient in (True, False):
-            found = problem.evaluate(weights, with_gradient)
-            np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-12)
-            np.testing.assert_array_equal(found.misclassifications, expected.misclassifications)
-            assert (found.gradient is not None) == with_gradient
-        np.testing.assert_allclose(problem.evaluate(weights).gradient, expected.gradient, atol=1e-9)
+def test_second_derivatives_are_those_of_points_in_memory(rng, l2):
+    x, y = cloud(rng, classes=3, offset=1e6)
+    expected, found = (
+        door.problem(multiclass_softmax, door.points_under(scheme("pca_sphere"), z), y, True, l2, 3)
+        for z in (x, mapped(x))
+    )
+    weights, direction = rng.standard_normal((2, 3, 7))
+    expected, found = expected.hessian(weights), found.hessian(weights)
+    near = {"atol": 1e-9 * np.abs(expected.matrix()).max()}
+    np.testing.assert_allclose(found.matrix(), expected.matrix(), **near)
+    np.testing.assert_allclose(found.times(direction), expected.times(direction), **near)
 
 
 @pytest.mark.parametrize("subsample", [None, 500])

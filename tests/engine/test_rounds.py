@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from normbench.costs import softmax
 from normbench.engine import rounds as rounds_module
 from normbench.engine.descent import Histories, descend
-from normbench.engine.rounds import EXTRA_SHADOWS, SHADOW_DISTANCE, Rounds, _measure_lengths
+from normbench.engine.rounds import Rounds, _measure_lengths
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
 from tests import door
@@ -81,18 +81,6 @@ def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch
     assert np.abs(alone[0] - alone[1]).max() > 0.1
 
 
-def test_a_run_whose_shadow_meets_it_again_has_more(problem, monkeypatch):
-    own = Rounds._descend_shadows_of
-
-    def meeting(self, runs, numbers, histories, *parts):
-        costs = own(self, runs, numbers, histories, *parts)
-        costs[..., -1] = histories.cost[runs, -1][:, None]  # apart on the way, together at the end
-        return costs
-
-    monkeypatch.setattr(Rounds, "_descend_shadows_of", meeting)
-    assert len(rounds_of(problem).descend(SIZES).shadows[3]) == 1 + EXTRA_SHADOWS
-
-
 def test_a_run_that_has_diverged_needs_no_shadow(problem):
     rounds = rounds_of(problem)
     rounds.far = 1e-3  # times the start's cost, which every run stays above
@@ -102,25 +90,6 @@ def test_a_run_that_has_diverged_needs_no_shadow(problem):
 def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
     histories = rounds_of(problem, optimizer=adam()).descend([1e-3, 1e-2])
     assert list(histories.shadows) == [0, 1]
-
-
-@pytest.mark.parametrize("begin", [0.0, 0.5])
-def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch, begin):
-    rounds = rounds_of(problem)
-    rounds.start += begin
-    starts = []
-    own = Rounds._run_round
-
-    def noted(self, test, start, *parts, **more):
-        starts.append(start)
-        return own(self, test, start, *parts, **more)
-
-    monkeypatch.setattr(Rounds, "_run_round", noted)
-    histories = rounds.descend([100.0])
-    travelled = np.linalg.norm(histories.weights[0] - begin)
-    moved = np.linalg.norm((starts[1] - begin).reshape(len(starts[1]), -1), axis=1)
-    np.testing.assert_allclose(moved, SHADOW_DISTANCE["float64"] * travelled, rtol=1e-6)
-    assert len(starts[1]) == 1
 
 
 class File:
@@ -161,23 +130,14 @@ def test_a_descent_that_is_cut_off_in_any_round_goes_on_to_the_same_numbers(prob
     assert made_before <= 2 * ITERATIONS - after + 2  # rounds that were finished are not made again
 
 
-def test_finished_rounds_of_another_descent_are_made_again(problem):
+@pytest.mark.parametrize("others", [SIZES[:2], [2 * size for size in SIZES]])
+def test_finished_rounds_of_another_descent_are_made_again(problem, others):
     file = File(ITERATIONS + 20)
     with pytest.raises(InterruptedError):
         rounds_of(problem, file).descend(SIZES)
     file.after = -1
-    fewer = rounds_of(problem, file).descend(SIZES[:2])
-    assert np.array_equal(fewer.cost, rounds_of(problem).descend(SIZES[:2]).cost)
-
-
-def test_a_round_of_other_step_sizes_is_made_again(problem):
-    file = File(ITERATIONS + 20)
-    with pytest.raises(InterruptedError):
-        rounds_of(problem, file).descend(SIZES)
-    file.after = -1
-    others = [2 * size for size in SIZES]
-    found = rounds_of(problem, file).descend(others)
-    assert np.array_equal(found.cost, rounds_of(problem).descend(others).cost)
+    fewer = rounds_of(problem, file).descend(others)
+    assert np.array_equal(fewer.cost, rounds_of(problem).descend(others).cost)
 
 
 def noted_rounds(monkeypatch, costs):
@@ -208,7 +168,7 @@ def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, 
     """The first parts from its run by more than a share of the excess, and meets it at the end."""
     run = [[1.0, 5.0, 0.5], [1.0, 0.9, 0.8]]
     noted = noted_rounds(monkeypatch, [run, [[1.0, 4.0, 0.5]], [[1.0, 4.0, 0.5], [1.0, 2.0, 0.1]]])
-    start = np.zeros((2, *problem.shape))
+    start = np.full((2, *problem.shape), 0.5)
     rounds = Rounds(problem, None, start, lambda w: w, gradient_descent(), door.plan(2), True)
     histories = rounds.descend([3.0])
     (_, _), (first, sizes), (others, other_sizes) = noted
@@ -216,7 +176,7 @@ def test_shadows_of_a_run_are_numbered_and_follow_their_start_and_size(problem, 
     length = 1e-10 * np.sqrt(np.prod(problem.shape))  # each weight has travelled by 1
     for moved, number in zip((*first, *others), range(3)):
         expected = length * unit_direction(problem.shape, 3.0, 0, number)
-        np.testing.assert_allclose(moved, expected, rtol=1e-9)
+        np.testing.assert_allclose(moved - 0.5, expected, atol=1e-15)
     assert [*histories.shadows] == [0]
     np.testing.assert_array_equal(
         histories.shadows[0], [[1.0, 4.0, 0.5], [1.0, 4.0, 0.5], [1.0, 2.0, 0.1]]
@@ -268,7 +228,7 @@ def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts):
     """The last run diverges, so that the stack shrinks on its way."""
     start = np.stack([np.full(problem.shape, 0.1 * n) for n in range(starts)])
     rule = gradient_descent()
-    rounds = Rounds(problem, None, start, lambda w: -w, rule, ITERATIONS, True)
+    rounds = Rounds(problem, None, start, lambda w: -w, rule, door.plan(ITERATIONS), True)
     histories = rounds.descend([*SIZES, 1e308])
     rounds.descend([3.0])  # a later round
     ends, seen = np.full_like(histories.weights, np.nan), []

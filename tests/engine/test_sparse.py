@@ -15,7 +15,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.theory import analysis, budget
+from normbench.theory import analysis, sizes
 from normbench.theory.shared import PointsCache
 from tests import door
 from tests.benchmarks import sparse_rows
@@ -146,22 +146,14 @@ def test_a_descent_takes_at_most_four_times_the_memory_of_the_points():
     assert sparse_rows.memory(*sparse_rows.points()) < sparse_rows.MAX_MEMORY  # measured: 2.0
 
 
-def test_a_proof_that_would_fill_all_points_is_left_out_where_it_takes_longer_than_the_descent(
-    monkeypatch,
-):
-    proofs = []
-    monkeypatch.setattr(
-        analysis.separability, "proves_separable", lambda *of: proofs.append(of) or True
-    )
-    monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
-    for data, expected in zip(dataset(2), (0, 1)):
-        z = door.points_under(MaxAbsScaler(), data.x)
+def test_a_proof_that_would_fill_too_many_points_is_left_out(monkeypatch):
+    proofs, own = [], analysis.separability
+    monkeypatch.setattr(own, "proves_separable", lambda *of: proofs.append(of) or True)
+    monkeypatch.setattr(sizes, "MAX_NUMBERS", 0)
+    data, dense = dataset(2)
+    for points, theory, expected in ((data, "auto", 0), (dense, "auto", 1), (data, "full", 2)):
+        z = door.points_under(MaxAbsScaler(), points.x)
         problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
-        proof, cache = np.ones(problem.shape), PointsCache(data.x)
-        analysis.find_least_cost(problem, cache, 0.1, "auto", 4, proof)  # 2 passes for theory
+        proof = np.ones(problem.shape)
+        analysis.find_least_cost(problem, PointsCache(points.x), 0.1, theory, proof)
         assert len(proofs) == expected
-    data, _ = dataset(2)
-    z = door.points_under(MaxAbsScaler(), data.x)
-    problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
-    analysis.find_least_cost(problem, PointsCache(data.x), 0.1, "full", 4, proof)
-    assert len(proofs) == 2

@@ -1,11 +1,9 @@
-"""Networks: against a plain numpy network, autograd's checker and differences, and PyTorch."""
+"""Networks: against a plain numpy network, and differences."""
 
 from dataclasses import replace
 
-import autograd.numpy as anp
 import numpy as np
 import pytest
-from autograd.core import make_vjp
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
@@ -152,19 +150,6 @@ def test_the_largest_curvature_is_unknown_where_products_overflow(rng, monkeypat
     assert np.isnan(made.hessian(weights).extremes()).all()
 
 
-def test_arrays_are_traced_each_by_itself_with_the_derivatives_of_all(rng):
-    arrays = tuple(rng.standard_normal((3, 3)) for _ in range(3))
-
-    def function(traced):
-        return anp.tanh(traced[0] @ traced[1]) + traced[0] * 2  # and not of the last one
-
-    pull, value = problems._trace(function, arrays)
-    pull_together, expected = make_vjp(function, arrays)
-    np.testing.assert_array_equal(value, expected)
-    slopes = rng.standard_normal((3, 3))
-    np.testing.assert_array_equal(pull(slopes), pull_together(slopes))
-
-
 def test_the_hessian_is_a_symmetric_matrix_with_lanczos_largest_eigenvalue(rng):
     network, weights = problem(rng, Mlp([3]))
     hessian = network.hessian(weights[0])
@@ -182,16 +167,17 @@ def test_blocks_of_points_groups_of_runs_and_threads_change_nothing(
     network, weights = problem(rng, Mlp([4], normalize=normalize))
     weights = np.concatenate([weights, 2 * weights])
     whole = network.evaluate(weights)
-    row = network.model._activation_bytes(network)
-    monkeypatch.setattr(problems, "CACHED_BYTES", 3 * row * len(weights))
-    monkeypatch.setattr(problems, "GROUP_BYTES", 1)
-    monkeypatch.setattr(problems, "PARALLEL_ACTIVATIONS", 1)
+    for name, size in (("CACHED_BYTES", 10_000), ("GROUP_BYTES", 1), ("PARALLEL_ACTIVATIONS", 1)):
+        monkeypatch.setattr(problems, name, size)
     monkeypatch.setattr(threads, "available_threads", lambda: count)
-    shares = network._shares(len(weights), POINTS)
+    shares = network.model.shares(network, len(weights), POINTS, False)
+    parts = [part for share in shares for part in share]
     assert len(shares) == count
-    assert all(points == slice(0, POINTS) for _, points in shares) == (
-        count == 1 or normalize == "batch"
-    )
+    if normalize == "batch":
+        assert [blocks for _, blocks in parts] == [[slice(0, POINTS)]] * len(weights)
+    else:
+        assert all(runs == slice(0, len(weights)) for runs, _ in parts)
+        assert sum(len(blocks) for _, blocks in parts) > 3
     in_parts = network.evaluate(weights)
     np.testing.assert_allclose(in_parts.costs, whole.costs, rtol=1e-13)
     np.testing.assert_allclose(in_parts.gradient, whole.gradient, rtol=1e-9, atol=1e-14)
@@ -260,24 +246,3 @@ def test_costs_of_one_score_descend(rng, cost, classes):
     last = network.evaluate(weights)
     assert last.costs[0] < 0.3 * first.costs[0]
     assert (last.misclassifications is None) == (classes == 0)
-
-
-def test_pytorch_has_the_same_cost_and_gradient(rng):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    network, weights = problem(rng, Mlp([4], normalize="batch", epsilon=1e-5))
-    parts = [
-        torch.tensor(part[0], requires_grad=True)
-        for part in door.layout(network).split(weights[:1])
-    ]
-    weight, bias, gain, shift, last_weight, last_bias = parts
-    h = torch.tensor(network.points) @ weight.T + bias[:, 0]
-    h = torch.nn.functional.batch_norm(
-        h, None, None, gain[:, 0], shift[:, 0], training=True, eps=1e-5
-    )
-    scores = torch.tanh(h) @ last_weight.T + last_bias[:, 0]
-    cost = torch.nn.functional.cross_entropy(scores, torch.tensor(network.targets))
-    cost.backward()
-    evaluation = network.evaluate(weights[:1])
-    assert evaluation.costs[0] == pytest.approx(cost.item(), rel=1e-12)
-    gradient = np.concatenate([part.grad.numpy().ravel() for part in parts])
-    np.testing.assert_allclose(evaluation.gradient[0], gradient, rtol=1e-9, atol=1e-12)

@@ -95,14 +95,6 @@ def test_the_approximate_limit_is_within_8_percent_at_most_knees_and_26_percent_
     assert 0.74 < ratios.min() < ratios.max() < 1.13
 
 
-def test_a_direction_without_points_changes_no_limit():
-    x = points(20, 3)
-    twice = np.column_stack([x, x[:, 1]])
-    turned = np.column_stack([x[:, 0], np.sqrt(2) * x[:, 1], x[:, 2:]])
-    mine, theirs = (batches.mean_square_steps(each, 2)[0] for each in (twice, turned))
-    assert mine == pytest.approx(theirs, rel=1e-6)
-
-
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_a_constant_step_hovers_at_the_noise_floor(share):
     rng = np.random.default_rng(4)

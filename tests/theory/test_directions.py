@@ -12,7 +12,7 @@ from normbench.theory import analysis, batches, directions, sizes, spectra
 from normbench.theory.analysis import Theory, extreme_curvatures, find_least_cost, theorize
 from normbench.theory.directions import AtStart, Directions, UniformCurvature
 from normbench.theory.directions import find_uniform_curvature as uniform
-from normbench.theory.minimum import minimize, spans_same_scores, sphere_points
+from normbench.theory.minimum import minimize, sphere_points
 from normbench.theory.separability import proves_separable
 from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
 from tests import door
@@ -28,20 +28,6 @@ def softmax(x, classes=1, l2=0.0):
     labels = np.arange(len(x)) % max(classes, 2)
     targets = labels if classes > 1 else 2.0 * labels - 1
     return door.problem(cost, x, targets, True, l2, classes)
-
-
-@pytest.mark.parametrize("classes", [1, 3])
-def test_directions_have_the_curvature_of_the_start(classes):
-    x = np.random.default_rng(3).standard_normal((60, 5)) * np.arange(1, 6)
-    train = softmax(x, classes)
-    start = np.zeros((classes, 6))
-    bound = train.traits.curvature
-    found = AtStart(train, start, spectra.penalize(spectra.spectrum(x), bound, 0.0, x)).directions
-    values = np.linalg.eigvalsh(train.hessian(start).matrix())[::-1]
-    assert found.multiplicity == max(classes - 1, 1)
-    assert np.repeat(found.curvature, found.multiplicity) == pytest.approx(
-        values[: 6 * found.multiplicity]
-    )
 
 
 # Directions
@@ -245,23 +231,6 @@ def test_a_minimum_has_its_scores_where_it_was_reached():
     labels = np.where(x[:, 0] > np.median(x[:, 0]), 1.0, -1.0)
     apart = minimize(door.problem(costs.softmax, basis, labels, True), 1)
     assert (apart.at_infinity, apart.is_solved, apart.scores) == (True, True, None)
-
-
-def test_features_that_a_scheme_drops_or_doubles_tell_whether_scores_are_the_same():
-    x = points()
-    basis = sphere_points(x)[0]
-    assert basis.shape == (60, 5)
-    np.testing.assert_allclose(basis.T @ basis / 60, np.eye(5), atol=1e-9)
-    for z, same in (
-        (x, True),
-        (np.column_stack([x, x[:, 0] + 3]), True),
-        (x[:, :4], False),
-        (np.column_stack([x[:, :4], x[:, 0]]), False),
-        (np.column_stack([x[:, :4], x[:, 4] ** 2]), False),
-        (np.column_stack([x, x[:, 0] ** 2]), False),
-        (np.column_stack([x, np.full(60, 7.0)]), True),
-    ):
-        assert spans_same_scores(basis, z) == same
 
 
 # Batches and shared points

@@ -35,7 +35,7 @@ def points(count=200, features=4):
 
 
 def minimum(cost, basis, targets, classes, penalty=0.0, products=np.inf):
-    return least(door.problem(cost, basis, targets, False, penalty), classes, products)
+    return least(door.problem(cost, basis, targets, False, penalty, classes), classes, products)
 
 
 def test_least_squares_is_the_normal_equations():
@@ -240,9 +240,18 @@ def test_small_features_count_beside_a_large_one(unit, l2):
 def test_only_invertible_affine_schemes_share_the_minimum():
     x, _ = points()
     basis = sphere_points(x).basis
-    for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4)))):
+    doubled = np.column_stack([x, x[:, 0] + 3, np.full(len(x), 7.0)])
+    for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4))), doubled):
         assert spans_same_scores(basis, same)
-    for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
+    bent = np.column_stack([x[:, :3], x[:, 3] ** 2])
+    for other in (
+        x[:, :3],
+        np.tanh(x),
+        np.column_stack([x, bent]),
+        x[:, [0, 1, 2, 0]],
+        bent,
+        0 * x,
+    ):
         assert not spans_same_scores(basis, other)
 
 
