@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from autograd.core import make_vjp
 
-from normbench.datasets.on_disk.points import Points, as_array, is_in_memory
+from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.engine.batches import Batches, Indices
 from normbench.engine.hessian import Effort, Hessian, times_l2
 from normbench.engine.problem import (
@@ -250,7 +250,7 @@ def _take_points(x: Points, points: Indices, memory: Workspace) -> Array:
     """Return points (m, N) of x by their indices (m,), as an array."""
     if is_in_memory(x):
         return _make_reader(x, points, memory)(slice(None))
-    return as_array(x[points])
+    return take_rows(x, points)
 
 
 def _differentiate_cost(cost: Cost, scores: Array, targets: Array) -> Array:
