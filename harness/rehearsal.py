@@ -12,6 +12,7 @@ from autograd.tracer import getval
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
+from normbench.datasets.on_disk.points import take_rows
 from normbench.datasets.values import FLOAT64_BYTES, refuse_larger
 from normbench.engine.targets import scores_of
 from normbench.job import Job, run
@@ -103,7 +104,7 @@ def _sample_points(data: Dataset) -> Dataset:
     test = data.x_test[:REHEARSED_POINTS]
     return replace(
         data,
-        x=data.x[indices],
+        x=take_rows(data.x, indices),
         y=data.y[indices] if len(data.y) else data.y,
         x_test=test,
         y_test=data.y_test[: len(test)],

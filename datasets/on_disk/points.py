@@ -27,6 +27,7 @@ Array = NDArray[Any]
 Points = Array | SparsePoints  # (P, N): an array, a memory map, or sparse points
 BLOCK_BYTES = 1 << 23  # of rows that are read at once by default
 TRANSFORMED_ROWS = 4096  # of points in memory that are transformed at a time
+TAKEN_ROWS = 16  # of a memory map, before memory is given back: a row may bring 2 MB around it
 TEST_PART_SHARE = 1 / 16  # of the memory, for test points beside points in a memory map
 _folder = [Path()]  # of the memory maps that are written: see `write_maps_to`
 
@@ -70,6 +71,18 @@ def iterate_blocks(x: Points, size: int | None = None) -> Iterator[tuple[slice, 
 def as_array(x: Points) -> Array:
     """Return points as an array, sparse ones with their zeros."""
     return x.toarray() if isinstance(x, SparsePoints) else x
+
+
+def take_rows(x: Points, indices: NDArray[Any]) -> Array:
+    """Return rows (p, N) of points by their indices (p,), as an array in memory."""
+    if not isinstance(x, np.memmap):
+        return as_array(x[indices])
+    rows = np.empty((len(indices), x.shape[1]), x.dtype)
+    for first in range(0, len(indices), TAKEN_ROWS):
+        taken = indices[first : first + TAKEN_ROWS]
+        rows[first : first + TAKEN_ROWS] = x[taken]
+        give_back(x[taken.min() : taken.max() + 1])
+    return rows
 
 
 def give_back(rows: Points) -> None:

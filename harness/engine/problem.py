@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.on_disk.points import Points, give_back
+from normbench.datasets.on_disk.points import Points, give_back, take_rows
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 
@@ -178,7 +178,7 @@ class Problem:
                     total: Sums | None = None
                     for block in blocks:
                         some = block if rows is None else rows[block]
-                        x = self.points[some]
+                        x = self._take(some)
                         sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
                         give_back(x)
                         total = sums if total is None else _add(total, sums)
@@ -192,6 +192,11 @@ class Problem:
         with QUIET():
             self._average(weights, costs, gradient, count, size or count)
         return Evaluation(costs, gradient, np.asarray(counts) if self.classify else None)
+
+    def _take(self, some: Any) -> Points:
+        """Return some points, by a slice or by indices."""
+        is_drawn = isinstance(self.points, np.memmap) and not isinstance(some, slice)
+        return take_rows(self.points, some) if is_drawn else self.points[some]
 
     def count_threads(self, work: float) -> int:
         """Return how many threads share work, in multiples of that from which a second pays.

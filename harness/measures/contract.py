@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.on_disk.points import Points, as_array, is_in_memory
+from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.engine.descent import Histories
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
@@ -265,8 +265,8 @@ class FinishedJob:
         y = data.y[indices] if len(data.y) else data.y
         return replace(
             self,
-            dataset=replace(data, x=as_array(data.x[indices]), y=y),
-            z=as_array(self.z[indices]),
+            dataset=replace(data, x=take_rows(data.x, indices), y=y),
+            z=take_rows(self.z, indices),
             shown_point=int(np.searchsorted(indices, self.shown_point)),  # its place in the sample
             moment_pair=self.moments,
         )

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import QuantileTransformer, RobustScaler
 from sklearn.utils import check_random_state, get_tags, resample
 
-from normbench.datasets.on_disk.points import Array, iterate_blocks, transform_rows
+from normbench.datasets.on_disk.points import Array, iterate_blocks, take_rows, transform_rows
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
 from normbench.normalizers.decomposition import Decompositions
 from normbench.normalizers.on_columns import OnColumns
@@ -55,7 +55,7 @@ def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None
         rows = resample(
             np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
         )
-        scheme.fit(_as_float64(x[np.sort(rows)]))
+        scheme.fit(_as_float64(take_rows(x, np.sort(rows))))
     else:
         name = type(scheme).__name__
         refuse_larger(

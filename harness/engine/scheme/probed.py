@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Points, as_array, is_in_memory
+from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.normalizers.affine import find_affine_map
 from normbench.normalizers.decomposition import compute_deviations, compute_mean
@@ -72,7 +72,7 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
     centre = compute_mean(x)
     steps = compute_deviations(x, centre)
     rows = sample_rows(len(x))
-    return fit_map(scheme, centre, steps, x[rows], z[rows])
+    return fit_map(scheme, centre, steps, take_rows(x, rows), take_rows(z, rows))
 
 
 def fit_map(
@@ -136,7 +136,7 @@ def find_effects(scheme_map: AffineMap, z: Points) -> Effects:
     Returns:
         Whether it centres, shifts, scales and rotates. A permutation of features does not rotate.
     """
-    z = z if is_in_memory(z) else as_array(z[sample_rows(len(z))])
+    z = z if is_in_memory(z) else take_rows(z, sample_rows(len(z)))
     if scheme_map.matrix.ndim == 1:
         scheme_map = scheme_map._replace(matrix=np.diag(scheme_map.matrix))
     largest_entry = np.abs(scheme_map.matrix).max(initial=0.0)
