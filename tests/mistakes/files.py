@@ -198,11 +198,7 @@ CASES = (
     Case("a csv of 200 GB", sparse("csv", "my.csv"), ("my.csv: takes 215 GB",)),
     Case("an npy file of 200 GB", sparse("npy", "my.npy"), ("my.npy",)),
     Case("points stored by column", npy(np.eye(9).T), ("X.npy", "column by column")),
-    Case(
-        "points of objects",
-        npy(np.eye(9).astype(object)),
-        ("X.npy", "objects in dtype"),
-    ),
+    Case("points of objects", npy(np.eye(9).astype(object)), ("X.npy", "objects in dtype")),
     Case("an infinite point", npy(np.full((9, 2), np.nan)), ("data of X", "nan")),
     Case("folds of points in a file", npy(np.eye(9), BLOCKS, "dataset.folds=3"), ("folds=3",)),
     Case("copies of points in a file", npy(np.eye(9), BLOCKS, "dataset.augment=round"), ("round",)),
