@@ -24,7 +24,7 @@ from normbench.datasets.values import (
 )
 
 Array = NDArray[Any]
-Points = Array | SparsePoints  # (P, N): an array, a memory map, or sparse points
+Points = Any  # (P, N): an array, a memory map, or `SparsePoints`
 BLOCK_BYTES = 1 << 23  # of rows that are read at once by default
 TRANSFORMED_ROWS = 4096  # of points in memory that are transformed at a time
 TAKEN_ROWS = 16  # of a memory map, before memory is given back: a row may bring 2 MB around it

@@ -107,9 +107,10 @@ class Linear:
         shape = (runs, problem.classes, rows.shape[1])
         if not is_left_out:
             return Sums(costs, counts, slopes.reshape(shape))
-        gradient, slopes = np.empty(shape, rows.dtype), slopes.reshape(-1, runs, rows.shape[1])
-        gradient[:, :-1] = slopes.swapaxes(0, 1)
-        np.negative(slopes.sum(axis=0), out=gradient[:, -1])
+        by_class = slopes.reshape(-1, runs, rows.shape[1])
+        gradient = np.empty(shape, rows.dtype)
+        gradient[:, :-1] = by_class.swapaxes(0, 1)
+        np.negative(by_class.sum(axis=0), out=gradient[:, -1])
         return Sums(costs, counts, gradient)
 
     def descended(self, problem: Problem) -> slice:

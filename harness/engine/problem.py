@@ -35,7 +35,12 @@ class Evaluation(NamedTuple):
 
     def of(self, mask: NDArray[np.bool_]) -> "Evaluation":
         """Return the evaluation of those runs whose mask `(R,)` is true."""
-        return Evaluation(*(None if values is None else values[mask] for values in self))
+        gradient, counts = self.gradient, self.misclassifications
+        return Evaluation(
+            self.costs[mask],
+            None if gradient is None else gradient[mask],
+            None if counts is None else counts[mask],
+        )
 
 
 class Sums(NamedTuple):
@@ -92,7 +97,7 @@ Share = list[tuple[slice, list[slice]]]
 class Problem:
     """The mean cost of a model's scores on points, a function of the model's weights.
 
-    model: how scores follow from weights. cost: a function of scores and targets. points: (P, N),
+    model: how scores follow from weights, a `Model`. cost: a function of scores and targets. points: (P, N),
     an array, a memory map or sparse points: anything whose rows can be sliced. targets: (P,).
     classify: whether misclassified points are counted. classes: C, the number of scores of a point.
     l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear model also one
@@ -101,7 +106,7 @@ class Problem:
     normalized together; None for all.
     """
 
-    model: Model
+    model: Any
     cost: Cost
     points: Points
     targets: Array

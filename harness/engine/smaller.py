@@ -120,7 +120,7 @@ def _triangle_of(problem: Problem) -> Problem:
     for first in range(0, len(x), size):
         block = slice(first, first + size)
         rows = np.column_stack([np.ones(len(targets[block])), x[block], targets[block]])
-        upper = np.linalg.qr(np.vstack([upper, rows]), mode="r")
+        upper = np.asarray(np.linalg.qr(np.vstack([upper, rows]), mode="r"))
     # The mean is over the points, of which there are other ones than rows.
     upper *= np.sqrt(len(upper) / len(x))
     rows = np.ascontiguousarray(upper[:, :-1])

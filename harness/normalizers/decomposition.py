@@ -251,7 +251,8 @@ def moment_rows(x: Points) -> Array:
     """
     if is_in_memory(x):
         return np.asarray(x)
-    if "moment_rows" not in vars(x):
+    attributes: Any = vars(x)
+    if "moment_rows" not in attributes:
         mean, triangle = compute_mean(x), np.zeros((0, x.shape[1]))
         size = max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])
         for _, block in iterate_blocks(x, size):
@@ -259,8 +260,8 @@ def moment_rows(x: Points) -> Array:
         contrasts = linalg.helmert(len(triangle) + 1)  # (k, k + 1) for k rows of R
         # The factor: R'R is P times the covariance of x, and the mean is now over k + 1 rows.
         rows = np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle + mean
-        vars(x)["moment_rows"] = rows
-    return np.asarray(vars(x)["moment_rows"])
+        attributes["moment_rows"] = rows
+    return np.asarray(attributes["moment_rows"])
 
 
 def mean_and_covariance(x: Points, known_mean: Array | None = None) -> tuple[Array, Array]:
