@@ -97,13 +97,13 @@ Share = list[tuple[slice, list[slice]]]
 class Problem:
     """The mean cost of a model's scores on points, a function of the model's weights.
 
-    model: how scores follow from weights, a `Model`. cost: a function of scores and targets. points: (P, N),
-    an array, a memory map or sparse points: anything whose rows can be sliced. targets: (P,).
-    classify: whether misclassified points are counted. classes: C, the number of scores of a point.
-    l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear model also one
-    number for each feature `(N,)`, or a matrix `(N, N)`. training: of held-out points, the
-    problem of the training points; None for the latter. together: how many points of a record are
-    normalized together; None for all.
+    model: how scores follow from weights, a `Model`. cost: a function of scores and targets.
+    points: (P, N), an array, a memory map or sparse points: anything whose rows can be sliced.
+    targets: (P,). classify: whether misclassified points are counted. classes: C, the number of
+    scores of a point. l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear
+    model also one number for each feature `(N,)`, or a matrix `(N, N)`. training: of held-out
+    points, the problem of the training points; None for the latter. together: how many points of a
+    record are normalized together; None for all.
     """
 
     model: Any
