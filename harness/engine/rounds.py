@@ -29,6 +29,10 @@ EXTRA_SHADOWS = 2  # shadows of a run whose first one parts from it and ends by 
 # A run and its shadow have parted if their costs differ by more than this share of the excess of
 # the start, above the lowest cost of the grid.
 SEPARATION = 1e-3
+# By iteration, the indices of the remaining runs and their weights; and the most numbers that are
+# kept of a grid: 80 MB.
+Snapshots = dict[int, tuple[NDArray[np.int64], Array]]
+MAX_KEPT_NUMBERS = 10_000_000
 
 
 @dataclass
@@ -44,7 +48,8 @@ class Rounds:
     finished: the histories of the finished rounds. saved_arrays: what the checkpoint held when it
     was first read. far: a cost, in multiples of the start's, above which a run has diverged
     whatever its shadow does, so that it needs none. seconds: the time of the first round, with
-    that of an earlier command that it resumes.
+    that of an earlier command that it resumes. snapshots: the weights of its runs at each
+    iteration, where they are few.
     """
 
     train: Problem
@@ -61,6 +66,7 @@ class Rounds:
     saved_arrays: Mapping[str, Array] | None = None
     far: float = np.inf
     seconds: float = 0.0
+    snapshots: Snapshots = field(default_factory=dict)
 
     def descend(
         self,
@@ -89,13 +95,21 @@ class Rounds:
         return replace(histories, weights=self.to_given(histories.weights))
 
     def replay(self, iterations: Collection[int], observe: Observe) -> None:
-        """Descend the runs of the first round again, all together, to the same numbers.
+        """Show the weights of the runs of the first round.
+
+        Where they were too many to be kept, the runs descend again, all together, to the same
+        numbers.
 
         Args:
             iterations: The iterations at which `observe` is called.
             observe: Called with an iteration k, the indices of the remaining runs and their
                 weights `(left, *shape)`, those that `to_given` returns.
         """
+        if self.snapshots:
+            for k in sorted(set(iterations) & self.snapshots.keys()):
+                alive, weights = self.snapshots[k]
+                observe(k, alive, self.to_given(weights))
+            return
 
         def observe_given(k: int, alive: NDArray[np.int64], weights: Array) -> None:
             """Show the weights in the coordinates of the job."""
@@ -192,7 +206,16 @@ class Rounds:
         if histories is None:
             checkpoint = _RoundCheckpoint(self, number) if self.checkpoint else None
             runs = (self.train, test, self.optimizer, start, sizes, self.plan)
-            histories = descend(*runs, progress, checkpoint=checkpoint)
+            snapshots: Snapshots = {}
+            is_kept = number == 0 and start.size * (self.plan.records + 1) <= MAX_KEPT_NUMBERS
+
+            def keep(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+                snapshots[k] = alive, weights
+
+            observe = keep if is_kept else None
+            histories = descend(*runs, progress, observe=observe, checkpoint=checkpoint)
+            if 0 in snapshots:  # else the round was resumed
+                self.snapshots = snapshots
             if number == 0:  # `seconds` is the time of the first round alone
                 spent = self.checkpoint.spent if self.checkpoint else 0.0
                 self.seconds = time.perf_counter() - tick + spent

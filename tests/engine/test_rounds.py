@@ -223,9 +223,11 @@ def test_lengths_are_those_of_each_run_and_do_not_overflow():
     assert _measure_lengths(np.full((1, 2), 3e30, np.float32)).dtype == np.float64
 
 
+@pytest.mark.parametrize("most", [0, 10**6])  # numbers that are kept of the grid
 @pytest.mark.parametrize("starts", [1, 2])
-def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts):
+def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts, most, monkeypatch):
     """The last run diverges, so that the stack shrinks on its way."""
+    monkeypatch.setattr(rounds_module, "MAX_KEPT_NUMBERS", most)
     start = np.stack([np.full(problem.shape, 0.1 * n) for n in range(starts)])
     rule = gradient_descent()
     rounds = Rounds(problem, None, start, lambda w: -w, rule, door.plan(ITERATIONS), True)
