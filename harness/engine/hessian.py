@@ -15,7 +15,7 @@ from autograd import grad
 from autograd.core import make_vjp
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import as_array
+from normbench.datasets.on_disk.points import as_array, give_back
 from normbench.engine.products import in_float64, multiply, multiply_back
 from normbench.normalizers.decomposition import blocks as blocks_of
 
@@ -252,11 +252,12 @@ class LinearHessian(Hessian):
         """Return the Hessian times a direction `(C, N + 1)`."""
         product, of_block = np.zeros_like(direction), np.empty_like(direction)
         for block in blocks_of(len(self.x)):
-            x = in_float64(self.x[block])
-            scores = np.empty((len(direction), x.shape[0]))
+            rows = self.x[block]
+            x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
             multiply(direction, x, scores)
             multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
             product += of_block
+            give_back(rows)
         product /= len(self.x)
         product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
         return product
@@ -270,7 +271,9 @@ class LinearHessian(Hessian):
         classes, width = self.shape
         hessian = np.zeros((classes, width, classes, width))
         for block in blocks_of(len(self.x)):
-            points = np.insert(as_array(in_float64(self.x[block])), 0, 1, axis=1)
+            rows = self.x[block]
+            points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
+            give_back(rows)
             for c in range(classes):
                 for d in range(c + 1):  # the lower blocks
                     curvatures = self.second[c, d, block][:, None]

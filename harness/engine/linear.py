@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import as_array
+from normbench.datasets.on_disk.points import as_array, give_back
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
@@ -135,7 +135,9 @@ class Linear:
         scores = np.empty((len(weights), len(problem.targets)))
         size = self._points_of_block(problem, 1)
         for block in threads.blocks(slice(0, len(problem.targets)), size):
-            multiply(weights, in_float64(problem.points[block]), scores[:, block])
+            x = problem.points[block]
+            multiply(weights, in_float64(x), scores[:, block])
+            give_back(x)
         second = score_curvatures(problem.cost, scores, problem.targets)
         return LinearHessian(problem.points, second, problem.l2)
 
