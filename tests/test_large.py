@@ -65,7 +65,7 @@ def ran(files, folder, *more):
     done = subprocess.run(
         [sys.executable, "-c", PEAK, *arguments],
         cwd=folder,
-        env=os.environ,
+        env=os.environ | {"COLUMNS": "200"},  # so that no column is left out, however long it took
         capture_output=True,
         text=True,
         timeout=500,

@@ -76,11 +76,17 @@ class Jury:
     def tag(self, label):
         return json.loads(self.outcomes[label].findings.tags.get("refined", "{}"))
 
-    def refined(self, label, target):
-        """Whether finer step sizes were tried for a target, which is no other scheme's."""
+    def owns(self, label, target):
+        """Whether a target is the scheme's own, and no other scheme's."""
         lowest = min(self.goal(one, target) for one in self.see)
-        own = self.goal(label, target) <= lowest + 1e-6 * abs(lowest)
-        return own and target in self.tag(label).get("targets", ())
+        return self.goal(label, target) <= lowest + 1e-6 * abs(lowest)
+
+    def refined(self, label, target):
+        """Whether finer step sizes were tried for a target, or for any where it is another's."""
+        tag = self.tag(label)
+        if not self.owns(label, target):
+            return bool(tag.get("numbers"))
+        return target in tag.get("targets", ())
 
     def finer(self, label, numbers):
         """Step sizes of the lattice, descended to their end, by their number."""
@@ -107,6 +113,9 @@ class Jury:
         fewest = min(grid.values(), default=np.inf)
         if not self.refined(label, target):
             return fewest
+        if not self.owns(label, target):  # counted in what was recorded
+            finer = self.finer(label, self.tag(label)["numbers"])
+            return min(fewest, *(self.count(label, step, goal) for step in finer.values()))
         first = min(grid, key=lambda n: (grid[n], n))
         if np.isinf(fewest):
             first = 16 * np.log10(self.best[label].step_size)
