@@ -36,8 +36,10 @@ LOADED = (
     *("PIL.PngImagePlugin", "pandas", "pyarrow.parquet", "pyarrow.pandas_compat"),
     *("sklearn.decomposition", "sklearn.datasets"),
 )
-# What takes a second and few commands need, by a part of their words or of their program.
-ASKED = {"http://": "mlflow"}
+# What takes a second or two and few commands need, by a part of their words or of their program.
+MLFLOWS_STORE = "mlflow.store.tracking.sqlalchemy_store"
+ASKED = {"http://": "mlflow", "MlflowClient": MLFLOWS_STORE}
+ASKED |= {f"results {word}": MLFLOWS_STORE for word in ("delete", "import")}
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,9 @@ def serve() -> None:
     gc.freeze()  # else each command would write to the memory of all that is loaded, and copy it
     for line in sys.stdin:
         order = json.loads(line)
+        said = " ".join([*order["words"], order["program"]])
         for sign, name in ASKED.items():
-            if any(sign in word for word in (order["program"], *order["words"])):
+            if sign in said:
                 importlib.import_module(name)
         child = os.fork()
         if child == 0:

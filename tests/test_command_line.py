@@ -173,14 +173,9 @@ def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, 
 
 
 MISTAKES = {
-    "normalizer=foo": "normalizer=foo: no such option; choose one of",
-    "dataset.typo=1": "dataset.typo: no such setting",
-    "+typo.key=1": "+typo.key=1: adds a setting that nothing reads",
     "iterations=many": "iterations=many: must be a whole number",
     "step_sizes=[]": "step_sizes=[]: is empty",
-    "step_sizes=[inf]": "inf is not positive and finite",
     "step_sizes=${decades:2,1}": "must run upwards",
-    "dataset=digits": "cost=softmax: does not fit the targets of digits (multiclass, 10 classes)",
     "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
     "figures=histories": "figures=histories: must be a list",
     "figures=[windos]": "figures=windos: must be one of overview, melt, windows",
@@ -189,9 +184,7 @@ MISTAKES = {
     "search.width=0": "search.width=0: must be",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
     "tracking=server": "tracking.uri=null: must be a URI, such as http://host:5000 of a server",
-    "normalizer=glob(zzz*)": "is a comparison of no jobs",
     "iterations=[1": "its brackets do not close",
-    "tracking.uri=sqlite:///my.db?timeout=60": "quoted twice",
 }
 
 
@@ -258,20 +251,6 @@ def test_help_speaks_of_normbench(command):
     assert re.search(r"normalizer\.ridge [^.]*\bthe epsilon of ZCA\b", told)
     for name in names("optimizer"):
         assert build("optimizer", options("optimizer", name)).note in told, name
-
-
-def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
-    folder, _ = default_sweep
-    store = f"sqlite:///{folder}/mlflow.db"
-    done = command("results", "--store", store, "--out", str(tmp_path / "again"))
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "again" / "histories.png").is_file()
-    listed = command("results", "list", "--store", store)
-    assert "breast_cancer-softmax" in listed.stdout
-    for arguments in (["--store", "sqlite:///none.db"], ["nosuch", "--store", store]):
-        failed = command("results", *arguments)
-        assert failed.returncode == 2
-        assert len(failed.stderr.splitlines()) == 1
 
 
 def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):

@@ -59,6 +59,8 @@ def ran(files, folder, *more):
         "normalizer=standard,pca_sphere",
         "step_sizes=[0.1,1]",
         "iterations=2",
+        "refine=false",
+        "shadows=false",
         "figures=[]",
         *more,
     ]

@@ -44,8 +44,16 @@ def printed(folder, kernel, threads, *words):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
-    [(), ("dataset=diabetes", "cost=least_squares"), ("dataset=iris", "cost=multiclass_softmax")],
-    ids=["default", "diabetes", "iris"],
+    [
+        pytest.param((), id="default"),
+        *(
+            pytest.param(words, marks=pytest.mark.whole, id=words[0])
+            for words in (
+                ("dataset=diabetes", "cost=least_squares"),
+                ("dataset=iris", "cost=multiclass_softmax"),
+            )
+        ),
+    ],
 )
 def test_kernels_and_threads_change_no_word(tmp_path, words):
     if len(kernels()) < 2:

@@ -31,27 +31,6 @@ def test_every_start_is_recorded_on_its_step(tmp_path):
         assert predicted == pytest.approx(measured, rel=1e-8)
 
 
-@pytest.mark.slow
-def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
-    found = []
-    for _ in range(2):
-        words = ("step_sizes=[0.1,1,10]", "iterations=40", "figures=[]", "reuse=false")
-        done = run(tmp_path, *words)
-        assert done.returncode == 0, done.stderr
-        store = f"sqlite:///{tmp_path}/mlflow.db"
-        runs = load(store, last_sweep_ids(store)[1]).runs
-        runs = runs[runs["role"] != "sweep"]
-        same = [
-            name
-            for name in runs.columns
-            if name.startswith(("metrics.theory/", "metrics.final/", "metrics.train/", "verdict"))
-            and "seconds" not in name
-        ]
-        tags = ["tags.censored", "tags.explanation", "tags.minimum_source", "reason", "name"]
-        found.append(runs[same + tags].sort_values("name").to_csv(index=False))
-    assert found[0] == found[1]
-
-
 def test_python_and_the_command_line_agree_on_the_verdicts(tmp_path):
     from sklearn.datasets import load_breast_cancer
 

@@ -11,7 +11,7 @@ from normbench.engine.settings import Settings
 from tests import door
 
 SCHEMES = ("centre", "standard", "robust", "ledoit_wolf", "pca_sphere")
-OFFSETS = np.arange(16) / 16
+OFFSETS = np.arange(8) / 8
 COMPARISONS = 100
 
 

@@ -12,8 +12,8 @@ from tests import stores
 from tests.faults import bench
 from tests.faults.bench import Ended, Told, expect, told
 
-KILLS = 5
-FEWEST, MOST = 60, 170  # iterations of a command before it is killed: five come to under 1,000
+KILLS = 3
+FEWEST, MOST = 60, 170  # iterations of a command before it is killed: three come to under 600
 SIZES = 8  # two of which diverge, under momentum, which keeps a state
 JOBS = 2
 # The first job is done when the second, the long one, is cut off.
@@ -22,22 +22,22 @@ WORDS = (
     "cost=multiclass_softmax",
     "optimizer=momentum",
     "normalizer=standard,identity",
-    "iterations='${per_scheme:{standard:10,identity:1000}}'",
+    "iterations='${per_scheme:{standard:10,identity:600}}'",
     "step_sizes=[0.001,0.01,0.1,1,10,100,1e200,1e300]",
     "dataset.test_fraction=0.2",
     "figures=[]",
 )
-GOES_ON = re.compile(r"goes on from iteration (\d+) of 1000")
+GOES_ON = re.compile(r"goes on from iteration (\d+) of 600")
 CLOCKS = ("fit_seconds", "seconds_a_step")
 
 
 def killed(folder: Path) -> Told:
-    """Killed at five random iterations of one descent, each time the same command again."""
+    """Killed at three random iterations of one descent, each time the same command again."""
     dice = random.Random(24)
     here, complaints, reached = _folders(folder), [], [0]
     for kill in range(KILLS):
         number = str(dice.randint(FEWEST, MOST) + 11 * (not kill))
-        first = bench.struck(here, "descending", "SIGKILL", *WORDS, "checkpoint=0.02", CALL=number)
+        first = bench.struck(here, "descending", "SIGKILL", *WORDS, "checkpoint=0.001", CALL=number)
         reached += _gone_on(first)
         complaints += [f"kill {kill}: {first.code}"] * (first.code != -9)
         complaints += [f"kill {kill}: {done} jobs" for done in [_done(here)] if done != 1]

@@ -10,7 +10,7 @@ from tests.benchmarks.stores import Setting, line, measured
 from tests.servers.mlflows import Server, serving
 from tests.servers.network import delayed
 
-JOBS = 8
+JOBS = 4
 
 
 @pytest.mark.long

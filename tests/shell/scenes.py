@@ -177,10 +177,6 @@ SCENES = {
             "results figure histories --scale excess --by seconds --out by_seconds",
             "results figure melt --dark --out dark",
             "results figure windwos",
-            "results rejudge rules.tail=0.3",
-            "results export --all house.zip",
-            "results import house.zip --store sqlite:///other.db",
-            "results list --store sqlite:///other.db",
             "results profile --out profiles",
         ),
         slow=True,
@@ -188,7 +184,7 @@ SCENES = {
     "costs": Scene(
         (
             "dataset=iris,wine cost=multiclass_softmax,multiclass_perceptron,least_squares "
-            "normalizer=identity,pca_sphere iterations=20 step_sizes=[0.1,1,10] "
+            "normalizer=identity,pca_sphere iterations=20 step_sizes=[0.1,1] "
             "figures=[overview,phase_diagram]",
             "results profile",
             "results theory",
@@ -206,7 +202,7 @@ SCENES = {
         (
             "dataset=diabetes cost=least_squares,least_absolute_deviations "
             "normalizer=identity,standard,pca_sphere dataset.target_scheme=standard "
-            "dataset.test_fraction=0.25 iterations=20 step_sizes=[0.001,0.01,0.1,1]",
+            "dataset.test_fraction=0.25 iterations=20 step_sizes=[0.01,0.1,1]",
         ),
         slow=True,
     ),
@@ -219,15 +215,17 @@ SCENES = {
     ),
     "optimizers": Scene(
         (
-            f"optimizer=glob(*) normalizer=identity,standard {IRIS} iterations=10 "
-            "step_sizes=[0.01,0.1,1] figures=[histories]",
+            f"optimizer=glob(*) normalizer=standard {IRIS} iterations=10 step_sizes=[0.1,1] "
+            "figures=[histories]",
+            f"optimizer=momentum,adam normalizer=identity,standard {IRIS} iterations=10 "
+            "step_sizes=[0.1,1] figures=[]",
         ),
         slow=True,
     ),
     "splits": Scene(
         (
             "dataset=wine cost=multiclass_softmax dataset.test_fraction=0.25 "
-            "dataset.split_seed=range(0,7) iterations=15 step_sizes=[0.1,1,10] "
+            "dataset.split_seed=range(0,7) iterations=15 step_sizes=[0.1,1] "
             "figures=[histories,overview]",
             "results profile --out profiles",
             "results table --format markdown",
@@ -244,6 +242,7 @@ SCENES = {
             "dataset.split_seed=range(0,7) normalizer=standard,robust iterations=20 "
             "step_sizes=[0.1,1,10] figures=[]",
         ),
+        slow=True,
     ),
     "starts": Scene(
         (
@@ -256,6 +255,7 @@ SCENES = {
             f"start=same_function normalizer=identity,standard,zca_sphere {IRIS} iterations=10 "
             "step_sizes=[0.1,1] figures=[]",
         ),
+        slow=True,
     ),
     "batches": Scene(
         (
@@ -268,6 +268,7 @@ SCENES = {
     ),
     "gains": Scene(
         ("batch=4,8,16,null normalizer=standard iterations=40 step_sizes=[0.01,0.1,1] figures=[]",),
+        slow=True,
     ),
     "online": Scene(
         (
@@ -280,8 +281,9 @@ SCENES = {
     ),
     "networks": Scene(
         (
-            f"model=mlp {IRIS} model.hidden=[5] model.normalize=none,batch,layer iterations=15 "
-            "step_sizes=[0.1,1] record=[by_layer,weight_norms] figures=[histories,by_layer]",
+            f"model=mlp {IRIS} model.hidden=[5] model.normalize=none,batch,layer "
+            "normalizer=identity,standard iterations=15 step_sizes=[0.1,1] "
+            "record=[by_layer,weight_norms] figures=[histories,by_layer]",
         ),
         slow=True,
     ),
@@ -292,6 +294,7 @@ SCENES = {
             f"model=mlp {IRIS} model.hidden=[5] model.normalize=zca normalizer=standard "
             "iterations=3 step_sizes=[1,1e200] figures=[]",
         ),
+        slow=True,
     ),
     "network_batches": Scene(
         (
@@ -305,17 +308,18 @@ SCENES = {
         (
             f"{IRIS} "
             "record=[points,biplot,features,spectrum,sharpness,path,landing,curvature] "
-            "iterations=10 step_sizes=[0.1,1] dataset.test_fraction=0.2",
+            "normalizer=identity,pca_sphere iterations=10 step_sizes=[0.1,1] "
+            "dataset.test_fraction=0.2",
         ),
         slow=True,
     ),
     "planes": Scene(
         (
             "dataset=gaussian dataset.features=2 dataset.offset=2 cost=least_squares "
-            "record=[path,contours,film,boundary,points,projection,hessian] iterations=10 "
-            "step_sizes=[0.01,0.1,1]",
+            "record=[path,contours,film,boundary,points,projection,hessian] iterations=4 "
+            "normalizer=identity,pca_sphere step_sizes=[0.1,1]",
             "dataset=gaussian dataset.task=regression dataset.features=1 "
-            "dataset.condition_number=1 cost=least_squares normalizer=identity,standard "
+            "dataset.condition_number=1 cost=least_squares normalizer=standard "
             "record=[fit,contours] iterations=6 step_sizes=[0.1,1]",
             "results figure film --scheme pca_sphere --out film",
         ),
@@ -323,9 +327,9 @@ SCENES = {
     ),
     "images": Scene(
         (
-            "dataset=digits dataset.points=120 cost=multiclass_softmax "
+            "dataset=digits dataset.points=80 cost=multiclass_softmax "
             "normalizer=standard,zca_sphere record=[components,exemplars,formulas,spectrum] "
-            "iterations=5 step_sizes=[0.1,1]",
+            "iterations=5 step_sizes=[1]",
             "results figure components --components 4 --out four",
         ),
         slow=True,
@@ -344,6 +348,7 @@ SCENES = {
             "iterations=15 step_sizes=[0.01,0.1,1] figures=[]",
             "results theory",
         ),
+        slow=True,
     ),
     "penalty": Scene(
         (
@@ -360,6 +365,7 @@ SCENES = {
             "normalizer=maxabs,standard,pca_sphere normalizer.ridge=0.1 dataset=wine "
             "cost=multiclass_softmax iterations=10 step_sizes=[0.1,1] figures=[]",
         ),
+        slow=True,
     ),
     "schedule": Scene(
         (
@@ -441,7 +447,7 @@ SCENES = {
     "many_schemes": Scene(
         (
             f"{IRIS} normalizer=standard,minmax,robust,maxabs,pca_sphere iterations=5 "
-            "step_sizes=[1,10] dataset.test_fraction=0.3 dataset.split_seed=range(0,5) figures=[]",
+            "step_sizes=[1] dataset.test_fraction=0.3 dataset.split_seed=range(0,5) figures=[]",
         ),
         slow=True,
     ),
@@ -470,6 +476,7 @@ SCENES = {
             "dataset=two_moons,gaussian cost=least_squares normalizer=identity,pca_sphere "
             "iterations=8 step_sizes=[0.1,1] figures=[]",
         ),
+        slow=True,
     ),
     "outliers": Scene(
         (
@@ -501,7 +508,7 @@ SCENES = {
             "results studies",
             "experiment=notes/iris_pca",
             "results studies notes --format markdown",
-            "experiment=research/centring_alone",
+            "experiment=research/preconditioning",
             "results studies research",
         ),
         slow=True,
@@ -540,6 +547,10 @@ SCENES = {
     "deleted": Scene(
         (
             "iterations=5 step_sizes=[1] normalizer=standard,minmax figures=[]",
+            "results rejudge rules.tail=0.3",
+            "results export --all house.zip",
+            "results import house.zip --store sqlite:///other.db",
+            "results list --store sqlite:///other.db",
             "iterations=5 step_sizes=[1] normalizer=standard figures=[]",
             "results delete {last} --yes",
             "results list",
@@ -576,10 +587,9 @@ SCENES = {
     ),
     "processes": Scene(
         (
-            "normalizer=identity,standard,minmax iterations=5 step_sizes=[0.1,1] figures=[melt] "
+            "normalizer=standard,minmax iterations=5 step_sizes=[1] figures=[melt] "
             "hydra/launcher=joblib",
             "results",
-            "normalizer=standard iterations=5 step_sizes=[1] figures=[melt] reuse=false",
             "normalizer=standrd",
         ),
         processes=True,

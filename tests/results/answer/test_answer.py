@@ -963,16 +963,19 @@ def test_who_is_fastest(name):
     check(*FASTEST[name])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_on_how_many_problems(name):
     check(*PROBLEMS[name])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", UNMET)
 def test_what_nobody_reaches(name):
     check(*UNMET[name])
 
 
+@pytest.mark.quick_cases(2)
 @pytest.mark.parametrize("name", RANKS)
 def test_in_which_order_schemes_end(name):
     check(*RANKS[name])

@@ -222,21 +222,6 @@ def test_the_command_line_writes_tables_and_figures(three, tmp_path, capsys):
     assert {file.name for file in tmp_path.glob("*.svg")} == {"histories.svg"}
     printed = capsys.readouterr().out
     assert str(tmp_path / "histories.pdf") in printed
-    assert main([*store, *out, "--format", "page"]) == 0
-    written = {file.stem for file in tmp_path.glob("*.png")}
-    assert written == {
-        *("melt", "histories", "step_sizes", "phase_diagram"),
-        *("sharpness", "contours", "data", "spectrum"),
-    }
-
-
-@pytest.mark.commands
-def test_a_study_without_a_descent_is_shown(images, tmp_path, capsys):
-    assert main(["--store", images.uri, "--out", str(tmp_path)]) == 0
-    assert "pca_sphere" in capsys.readouterr().out
-    assert {file.stem for file in tmp_path.glob("*.png")} == {
-        *("data", "spectrum", "components", "reconstruction", "weighted")
-    }
 
 
 def test_a_bug_keeps_its_traceback(three, monkeypatch):

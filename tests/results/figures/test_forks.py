@@ -184,7 +184,7 @@ def test_figures_of_two_processes_are_those_of_one(three, tmp_path, monkeypatch)
     files = {}
     for cores in (1, 2):
         monkeypatch.setattr(forks, "_cores", lambda cores=cores: cores)
-        written = drawing.write(three.sweep, tmp_path / str(cores))
+        written = drawing.write(three.sweep, tmp_path / str(cores), ["histories", "data"])
         files[cores] = {
             name: {file.name: file.read_bytes() for file in files}
             for name, files in written.items()

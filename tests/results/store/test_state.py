@@ -242,13 +242,9 @@ WORDS = [
     ["figure", "histories"],
     ["profile", "--out", "profile"],
     [],
-    ["report"],
 ]
 DRAWN = WORDS[3:]  # a second each: on one of the states that hold the same jobs
-JUDGED_AGAIN = (  # of each of several that are alike one: it draws, too
-    *("all jobs failed", "half imported", "its own run deleted", "its steps deleted"),
-    "killed later",
-)
+JUDGED_AGAIN = ("its steps deleted", "killed later")  # of several that are alike: it draws, too
 SAME_JOBS = (
     "concluding",
     "killed",

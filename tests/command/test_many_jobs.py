@@ -1,4 +1,4 @@
-"""Two hundred jobs go from one store to another, and all are compared value by value."""
+"""Sixty jobs go from one store to another, and all are compared value by value."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from tests import stores
 from tests.command.test_grid import LIGHT
 from tests.results.stores import everything
 
-JOBS, SHARED = 200, 20
+JOBS, SHARED = 60, 10
 SMALL = ("normalizer=standard", "start=normal", "iterations=2", "step_sizes=[0.1,1]", *LIGHT)
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_two_hundred_jobs_are_the_same_in_the_store_they_come_to(command, tmp_path):
+def test_many_jobs_are_the_same_in_the_store_they_come_to(command, tmp_path):
     """Two data sets, two sweeps, of which the second takes some jobs from the first."""
     data = "dataset=iris,wine", "cost=multiclass_softmax"
     for first, last in ((0, JOBS // 4), (JOBS // 4 - SHARED // 2, JOBS // 2)):
