@@ -7,22 +7,11 @@ otherwise. Those here declare their traits and come with a fused derivative: see
 `normbench.costs.declaration`.
 """
 
-from normbench.costs.least_absolute_deviations import least_absolute_deviations
-from normbench.costs.least_squares import least_squares
-from normbench.costs.misclassifications import count_misclassified
-from normbench.costs.multiclass_perceptron import multiclass_perceptron
-from normbench.costs.multiclass_softmax import multiclass_softmax
-from normbench.costs.perceptron import perceptron
-from normbench.costs.softmax import softmax
-from normbench.costs.squared_margin import squared_margin
-
-__all__ = [
-    "count_misclassified",
-    "least_absolute_deviations",
-    "least_squares",
-    "multiclass_perceptron",
-    "multiclass_softmax",
-    "perceptron",
-    "softmax",
-    "squared_margin",
-]
+from normbench.costs.formulas import count_misclassified as count_misclassified
+from normbench.costs.formulas import least_absolute_deviations as least_absolute_deviations
+from normbench.costs.formulas import least_squares as least_squares
+from normbench.costs.formulas import multiclass_perceptron as multiclass_perceptron
+from normbench.costs.formulas import multiclass_softmax as multiclass_softmax
+from normbench.costs.formulas import perceptron as perceptron
+from normbench.costs.formulas import softmax as softmax
+from normbench.costs.formulas import squared_margin as squared_margin

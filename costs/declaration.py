@@ -11,10 +11,12 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 from numpy.typing import NDArray
 
+Array = NDArray[Any]
+Counts = NDArray[np.int64]
 Formula = Callable[[Any, Any], Any]
 # The costs (R,) of a block of points, and its misclassified points (R,), None without classes.
-Sums = tuple[NDArray[np.float64], NDArray[np.int64] | None]
-Fused = Callable[[NDArray[Any], NDArray[Any]], Sums]
+Sums = tuple[NDArray[np.float64], Counts | None]
+Fused = Callable[[Array, Array], Sums]
 COST_TASKS = ("binary", "multiclass", "regression")
 
 
@@ -61,9 +63,7 @@ def traits(cost: Any) -> Traits:
 
 
 def declare(
-    *tasks: str,
-    fused: Fused | None = None,
-    **declared: Any,
+    *tasks: str, fused: Fused | None = None, **declared: Any
 ) -> Callable[[Formula], Formula]:
     """Declare what holds of a cost, and its derivative if it has one of its own.
 
@@ -89,48 +89,24 @@ def declare(
         """Return the cost with its traits, as a primitive if it has a fused derivative."""
         cost: Any = formula
         if fused is not None:
-            cost = _attach_derivative(formula, fused)
+            cost = primitive(formula)
+            cost.formula, cost.fused = formula, fused
+            # For the scores alone: nothing is differentiated by the targets.
+            defvjp(cost, lambda values, scores, targets: _pull_back(cost, scores, targets))
         cost.traits = Traits(tasks, **declared)
         return cost
 
     return attach_traits
 
 
-def _attach_derivative(formula: Formula, fused: Fused) -> Any:
-    """Return the formula as an autograd primitive whose derivative is the fused one.
+def _pull_back(cost: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
+    """Return the function that autograd's reverse pass calls for the scores `(R, C, p)`.
 
-    Args:
-        formula: The plain autograd function of scores and targets.
-        fused: See `declare`.
-
-    Returns:
-        The primitive, with the attributes `formula` and `fused`.
+    That function takes the derivatives of autograd's output with respect to the sums, `(R,)`
+    (`weight`), and returns those with respect to the scores, `(R, C, p)`.
     """
-    cost = primitive(formula)
-    cost.formula, cost.fused = formula, fused
-
-    def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
-        """Return the function that autograd's reverse pass calls for the scores.
-
-        That function takes the derivatives of autograd's output with respect to the sums, `(R,)`
-        (`weight`), and returns those with respect to the scores, `(R, C, p)`.
-
-        Args:
-            values: The sums that the primitive returned; unused, autograd passes them.
-            scores: `(R, C, p)`.
-            targets: `(p,)`.
-        """
-        if isbox(scores):  # for a second derivative autograd must see the formula
-            return make_vjp(lambda s: formula(s, targets), scores)[0]
-        derivative = scores.copy()  # `fused` overwrites its argument
-        fused(derivative, targets)
-        return lambda weight: anp.reshape(weight, (-1, 1, 1)) * derivative
-
-    defvjp(cost, pull_back)  # for the scores alone: nothing is differentiated by the targets
-    return cost
-
-
-def sum_points(values: Any) -> NDArray[np.float64]:
-    """Return the sum over points `(R,)` of values `(R, p)`, added up in float64."""
-    summed: NDArray[np.float64] = np.add.reduce(values, axis=-1, dtype=np.float64)
-    return summed
+    if isbox(scores):  # for a second derivative autograd must see the formula
+        return make_vjp(lambda s: cost.formula(s, targets), scores)[0]
+    derivative = scores.copy()  # `fused` overwrites its argument
+    cost.fused(derivative, targets)
+    return lambda weight: anp.reshape(weight, (-1, 1, 1)) * derivative

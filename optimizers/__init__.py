@@ -7,34 +7,18 @@ weights; step_size is `(R, 1, ..)`, of as many axes. A rule that needs costs or 
 says `uses_objective`.
 """
 
-from normbench.optimizers.adam import adam
-from normbench.optimizers.contract import Objective, Optimizer, State
-from normbench.optimizers.diminishing import diminishing
-from normbench.optimizers.gradient_descent import gradient_descent
-from normbench.optimizers.lbfgs import lbfgs
-from normbench.optimizers.line_search import line_search
-from normbench.optimizers.momentum import momentum
-from normbench.optimizers.nesterov import nesterov
-from normbench.optimizers.newton import newton
-from normbench.optimizers.normalized import normalized
-from normbench.optimizers.preconditioned import preconditioned
-from normbench.optimizers.rmsprop import rmsprop
-from normbench.optimizers.sign import sign
-
-__all__ = [
-    "Objective",
-    "Optimizer",
-    "State",
-    "adam",
-    "diminishing",
-    "gradient_descent",
-    "lbfgs",
-    "line_search",
-    "momentum",
-    "nesterov",
-    "newton",
-    "normalized",
-    "preconditioned",
-    "rmsprop",
-    "sign",
-]
+from normbench.optimizers.contract import Objective as Objective
+from normbench.optimizers.contract import Optimizer as Optimizer
+from normbench.optimizers.contract import State as State
+from normbench.optimizers.rules import adam as adam
+from normbench.optimizers.rules import diminishing as diminishing
+from normbench.optimizers.rules import gradient_descent as gradient_descent
+from normbench.optimizers.rules import momentum as momentum
+from normbench.optimizers.rules import nesterov as nesterov
+from normbench.optimizers.rules import normalized as normalized
+from normbench.optimizers.rules import preconditioned as preconditioned
+from normbench.optimizers.rules import rmsprop as rmsprop
+from normbench.optimizers.rules import sign as sign
+from normbench.optimizers.with_objective import lbfgs as lbfgs
+from normbench.optimizers.with_objective import line_search as line_search
+from normbench.optimizers.with_objective import newton as newton

@@ -1,6 +1,5 @@
 """The contract of step rules, and the checks of their options."""
 
-import sys
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
@@ -42,7 +41,7 @@ class Optimizer(NamedTuple):
             *shape)`, step_size is `(R, 1, ..)`.
         init: Returns the state at the start: a tuple of arrays whose first axis is the runs.
         uses_objective: The rule gets the objective as its last argument: `step(..., step_size,
-            objective)`.
+            objective)`. The objective is of all points, so that there are no batches.
         rotation_equivariant: From rotated weights and gradients the rule steps to the rotated
             weights, so that the costs of a descent do not depend on the axes.
         plain: The rule keeps no state and steps to `w - a g` (a the step size, g the gradient), so
@@ -52,7 +51,6 @@ class Optimizer(NamedTuple):
             whatever the grid of step sizes; that run is recorded under step size 1.
         steady: Rounding can decide where a run ends only if the run's cost rises at some iteration;
             under a rule that is not steady it can decide that of any run.
-        needs_full_batch: The steps need the objective of all points, so that there are no batches.
         scheme: A scheme that is fitted on the points of the problem before the descent, for
             `under`; None without one.
         under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`; None without
@@ -68,7 +66,6 @@ class Optimizer(NamedTuple):
     curved: bool = False
     gridless: bool = False
     steady: bool = False
-    needs_full_batch: bool = False
     scheme: Any = None
     under: "Callable[[Array], Optimizer] | None" = None
     note: str = ""
@@ -108,14 +105,8 @@ def _check_number(name: str, value: Any, is_valid: Callable[[Any], bool], rule: 
         value: The value of the option.
         is_valid: Tells whether a finite number is valid.
         rule: The same condition in words: the message says `must be {rule}`.
-
-    Raises:
-        ValueError: The value is no real number (a boolean is none), not finite or not valid.
     """
-    # numpy would cast the largest float, with which it is compared below, to float32: to infinity.
-    number = value.item() if isinstance(value, np.generic) else value
-    is_number = isinstance(number, Real) and not isinstance(number, bool)
-    # NaN fails the comparison with the largest float, and so do integers that exceed it.
-    if not (is_number and abs(number) <= sys.float_info.max and is_valid(number)):
+    is_number = isinstance(value, (Real, np.number)) and not isinstance(value, bool)
+    if not (is_number and np.isfinite(float(value)) and is_valid(float(value))):
         raise ValueError(f"{name}={value}: must be {rule}")
-    return float(number)
+    return float(value)

@@ -121,7 +121,7 @@ def check_batch(settings: Settings, name: str, points: int, optimizer: Optimizer
             f"batch={batch}: {name} has {points} training points; choose at most {points}, "
             "or batch=null for all of them"
         )
-    if optimizer.needs_full_batch or optimizer.uses_objective:
+    if optimizer.uses_objective:
         raise UserError(
             f"batch={batch}: the optimizer needs all points at each step, as line_search, newton "
             "and lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent"

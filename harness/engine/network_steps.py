@@ -115,7 +115,7 @@ def check_model(
         (is_running, "model.statistics=running"),
         (model.affine_step is not None, f"model.affine_step={model.affine_step}"),
     ):
-        if is_wrong and (optimizer.needs_full_batch or optimizer.uses_objective):
+        if is_wrong and optimizer.uses_objective:
             raise UserError(
                 f"{setting}: the optimizer chooses its steps by the cost, as line_search, newton "
                 "and lbfgs do; use optimizer=gradient_descent"

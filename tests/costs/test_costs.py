@@ -8,7 +8,7 @@ from scipy.special import softmax as probabilities
 
 from normbench import costs
 from normbench.costs import count_misclassified
-from normbench.costs.misclassifications import find_target_scores
+from normbench.costs.formulas import find_own_scores
 from tests.cases import CASES, COSTS, classifies, formula, tasks
 
 FUSED = [(name, classes) for name, classes in CASES if hasattr(COSTS[name], "fused")]
@@ -255,7 +255,8 @@ def test_scores_are_counted_the_same_wherever_runs_and_classes_stand_in_memory(k
     targets = rng.integers(0, 3, 50)
     whole = scores_for(kind, (4, 3, 50), rng)
     swapped = np.ascontiguousarray(whole.swapaxes(0, 1)).swapaxes(0, 1)
-    found, expected = find_target_scores(swapped, targets), find_target_scores(whole, targets)
-    np.testing.assert_array_equal(found.score, expected.score)
-    np.testing.assert_array_equal(found.flat.take(found.indices), expected.score)
-    np.testing.assert_array_equal(found.counts, expected.counts)
+    (found, counts), (expected, whole_counts) = (
+        find_own_scores(scores, targets, scores.max(axis=1)) for scores in (swapped, whole)
+    )
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(counts, whole_counts)

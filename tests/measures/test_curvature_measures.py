@@ -19,7 +19,7 @@ from normbench.measures import (
     windows_at_best,
 )
 from normbench.measures.contract import WeightPath
-from normbench.optimizers.lbfgs import lbfgs
+from normbench.optimizers import lbfgs
 from normbench.verdicts.search import Critical
 from tests.measures.test_closed_forms import finished
 

@@ -18,8 +18,7 @@ from sklearn.preprocessing import (
 )
 
 from normbench import names
-from normbench.costs import multiclass_softmax, perceptron, softmax
-from normbench.costs.least_squares import least_squares
+from normbench.costs import least_squares, multiclass_softmax, perceptron, softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run

@@ -205,7 +205,7 @@ def test_every_link_of_a_chain_and_its_settings_make_the_identity():
     assert whole == chained({"pca": {"components": 5}}, "standard")
     assert whole != chained({"pca": {"components": 4}}, "standard")
     members = fingerprint._members(chain(["pca_sphere", "minmax"]))
-    assert [fingerprint._module_of(member).split(".")[-1] for member in members] == [
+    assert [fingerprint._definition_of(member).__module__.split(".")[-1] for member in members] == [
         "whitening",
         "_data",
     ]
@@ -419,9 +419,9 @@ def test_every_part_is_told_by_its_module_and_the_engine_by_its_number(monkeypat
     monkeypatch.setattr(fingerprint, "code_identity", lambda name: seen.append(name) or real(name))
     identity(normalizer=chain(["standard", "pca_sphere"]))
     assert seen == [
-        "normbench.costs.softmax",
+        "normbench.costs.formulas",
         "normbench.normalizers.whitening",
-        "normbench.optimizers.gradient_descent",
+        "normbench.optimizers.rules",
         "sklearn.preprocessing._data",
     ]
     monkeypatch.setattr(fingerprint, "NUMBERS", fingerprint.NUMBERS + 1)

@@ -74,8 +74,10 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     data = [dataset.fingerprint, dataset.task, dataset.classes]
     descent_settings = identity_params(DESCENT_PART, params)
     members = [member for component in components for member in _members(component)]
-    modules = _with_imports({_module_of(member) for member in members})
+    definitions = [_definition_of(member) for member in members]
+    modules = _with_imports({str(definition.__module__) for definition in definitions})
     code = {name: code_identity(name) for name in sorted(modules)}
+    code |= {"definitions": ", ".join(definition.__qualname__ for definition in definitions)}
     # The settings of schemes inside other schemes are not, or only in part, among the parameters.
     # A component that holds no scheme is its own and only member.
     is_composed = [*map(id, members)] != [*map(id, components)]
@@ -352,13 +354,13 @@ def _describe_value(value: Any) -> str:
     return ""
 
 
-def _module_of(component: Any) -> str:
-    """Return the name of the module that defines a component."""
+def _definition_of(component: Any) -> Any:
+    """Return the function or the class that defines a component, in a module."""
     component = getattr(component, "formula", component)  # a cost that autograd has wrapped
     definition = component if hasattr(component, "__qualname__") else type(component)
     if isinstance(component, Optimizer):  # an instance of one class for all; its step defines it
         definition = component.step
-    return str(definition.__module__)
+    return definition
 
 
 def _digest(text: str) -> str:

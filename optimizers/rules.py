@@ -1,0 +1,281 @@
+"""Step rules that need the gradient alone."""
+
+from typing import Any
+
+import numpy as np
+
+from normbench.optimizers.contract import (
+    Array,
+    Optimizer,
+    State,
+    Update,
+    check_nonnegative,
+    check_share,
+    zero_per_run,
+)
+
+ZERO_EPSILONS = 8  # machine epsilons of the largest component, below which a component is 0
+
+
+def gradient_descent() -> Optimizer:
+    """Return the rule `w <- w - a g`, where a is the step size and g the gradient at w.
+
+    Returns:
+        A rule without state.
+    """
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        moved = step_size * gradient
+        # Written over the product: one new array instead of two.
+        return np.subtract(weights, moved, out=moved), state
+
+    return Optimizer(step, rotation_equivariant=True, steady=True, plain=True)
+
+
+def diminishing() -> Optimizer:
+    """Return the rule `w <- w - (a / k) g` at step k = 1, 2, ..., a being the step size.
+
+    Returns:
+        A rule whose state is the number of steps so far, `(R, 1, ..)`, at first 0.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, section 3.5.
+    """
+
+    def init(weights: Array) -> State:
+        return (zero_per_run(weights),)
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        k = state[0] + 1
+        return weights - step_size / k * gradient, (k,)
+
+    return Optimizer(step, init, rotation_equivariant=True, steady=True)
+
+
+def momentum(momentum: float = 0.9) -> Optimizer:
+    """Return the rule `w+ <- w - a g + m (w - w-)`, w- the previous weights, at first w itself.
+
+    It is Polyak's heavy ball. a is the step size and g the gradient at w. g has no factor `1 - m`:
+    so in the long run a step size a acts like `a / (1 - m)`.
+
+    Args:
+        momentum: m, 0 <= m < 1; 0 is gradient descent.
+
+    Returns:
+        A rule whose state is w-.
+
+    Raises:
+        ValueError: For an m out of range.
+
+    References:
+        Polyak, Some methods of speeding up the convergence of iteration methods (1964).
+    """
+    m = check_share("momentum", momentum)
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        return weights - step_size * gradient + m * (weights - state[0]), (weights,)
+
+    return Optimizer(step, _own_weights, rotation_equivariant=True, steady=True)
+
+
+def nesterov(momentum: float = 0.9) -> Optimizer:
+    """Return the rule `v+ = w - a g(w)`, `w+ <- v+ + m (v+ - v)`, with v = w at first.
+
+    It is Nesterov's accelerated gradient descent, with a fixed momentum. a is the step size, and
+    g(w) the gradient at w. The weights w, whose costs make the history, are the points ahead at
+    which Nesterov's method takes its gradients.
+
+    Args:
+        momentum: m, 0 <= m < 1; 0 is gradient descent.
+
+    Returns:
+        A rule whose state is v.
+
+    Raises:
+        ValueError: For an m out of range.
+
+    References:
+        Nesterov, Introductory Lectures on Convex Optimization (2004), section 2.2, constant step
+        scheme III.
+    """
+    m = check_share("momentum", momentum)
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        descended = weights - step_size * gradient  # v+
+        return descended + m * (descended - state[0]), (descended,)
+
+    note = "of nesterov the points ahead are recorded, at which its gradients are taken"
+    return Optimizer(step, _own_weights, rotation_equivariant=True, steady=True, note=note)
+
+
+def _own_weights(weights: Array) -> State:
+    """Return the state of a momentum at the start: the weights themselves."""
+    return (weights,)
+
+
+def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
+    """Return the rule `w <- w - a m' / (sqrt(v') + e)`, at step k = 1, 2, ...
+
+    The running means `m <- b m + (1 - b) g` and `v <- c v + (1 - c) g^2` start at zero, and are
+    corrected for that start by `m' = m / (1 - b^k)`, `v' = v / (1 - c^k)`.
+
+    Args:
+        mean_decay: b, 0 <= b < 1.
+        square_decay: c, 0 <= c < 1.
+        epsilon: e, 0 or more, outside the root.
+
+    Returns:
+        A rule whose state is m, v and k `(R, 1, ..)`.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        Kingma and Ba, Adam (ICLR 2015), algorithm 1.
+    """
+    b, c = check_share("mean_decay", mean_decay), check_share("square_decay", square_decay)
+    e = check_nonnegative("epsilon", epsilon)
+
+    def init(weights: Array) -> State:
+        zero = np.zeros_like(weights)
+        return zero, zero, zero_per_run(weights).astype(float)
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        m = b * state[0] + (1 - b) * gradient
+        v = c * state[1] + (1 - c) * gradient**2
+        k = state[2] + 1
+        # The divisors are computed in float64, and only then cast to the weights' type: 1 - 0.999
+        # in float32 has four digits.
+        mean = m / (1 - b**k).astype(m.dtype)
+        square = v / (1 - c**k).astype(v.dtype)
+        return weights - step_size * mean / (np.sqrt(square) + e), (m, v, k)
+
+    return Optimizer(step, init)
+
+
+def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
+    """Return the rule `v <- d v + (1 - d) g^2`, `w <- w - a g / (sqrt(v) + e)`, v = 0 at first.
+
+    Args:
+        decay: d, 0 <= d < 1.
+        epsilon: e, 0 or more, outside the root; with 0, a coordinate whose gradient has always been
+            0 is divided by zero.
+
+    Returns:
+        A rule whose state is v.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        Tieleman and Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Watt,
+        Borhani, Katsaggelos, Machine Learning Refined, appendix A.4.
+    """
+    d, e = check_share("decay", decay), check_nonnegative("epsilon", epsilon)
+
+    def init(weights: Array) -> State:
+        return (np.zeros_like(weights),)
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        v = d * state[0] + (1 - d) * gradient**2
+        return weights - step_size * gradient / (np.sqrt(v) + e), (v,)
+
+    note = (
+        "rmsprop's decay is 0.9 unless it is set, where PyTorch's is 0.99, and its mean of squares "
+        "starts at 0 and is not corrected for it, unlike adam's"
+    )
+    return Optimizer(step, init, note=note)
+
+
+def sign() -> Optimizer:
+    """Return the rule `w <- w - a s`, s the signs of g, 0 where g is 0 up to rounding.
+
+    A component counts as 0 if it is at most 8 machine epsilons times the run's largest: a sum over
+    the points that is exactly 0 is computed as about 1e-16, and its sign differs from machine to
+    machine. The rule is the steepest descent with respect to the norm `max |w_j|`, without the
+    factor `|g|_1` of that descent.
+
+    Returns:
+        A rule without state.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, appendix A.3 (normalized by
+        component).
+    """
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        magnitude = np.abs(gradient)
+        bound = ZERO_EPSILONS * np.finfo(gradient.dtype).eps * _largest_of_run(magnitude)
+        return weights - step_size * np.where(magnitude > bound, np.sign(gradient), 0), state
+
+    note = "sign takes a component of rounding size, 8 machine epsilons of the largest, for 0"
+    return Optimizer(step, note=note)
+
+
+def normalized() -> Optimizer:
+    """Return the rule `w <- w - a g / |g|`, `|g|` the Euclidean norm over all weights of a run.
+
+    Where the gradient is zero the weights stay.
+
+    Returns:
+        A rule without state.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, appendix A.3.
+    """
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        largest = _largest_of_run(np.abs(gradient))
+        # A power of two, by which a division is exact: the squares stay within the type's range.
+        unit = np.ldexp(np.ones_like(largest), np.frexp(largest)[1] - 1)
+        scaled = gradient / unit
+        weight_axes = tuple(range(1, gradient.ndim))  # all axes but that of the runs
+        norm = np.sqrt(np.sum(scaled**2, axis=weight_axes, keepdims=True))
+        direction = np.divide(scaled, norm, out=np.zeros_like(gradient), where=norm > 0)
+        return weights - step_size * direction, state
+
+    return Optimizer(step, rotation_equivariant=True, steady=True)
+
+
+def _largest_of_run(magnitude: Array) -> Array:
+    """Return the largest entry of each run `(R, 1, ..)` of an array `(R, *shape)`."""
+    return np.asarray(magnitude.max(axis=tuple(range(1, magnitude.ndim)), keepdims=True))
+
+
+def preconditioned(scheme: Any) -> Optimizer:
+    """Return the rule `w <- w - a T T' g`, T the map of an affine scheme on `[1 x]`.
+
+    A scheme `z = A x + b` maps `[1 x]` to `[1 z] = [1 x] T` with `T = [[1, b'], [0, A']]`. Weights
+    v on z are the weights `w = T v` on x, and gradient descent on v moves w along `-T T' g`. So the
+    costs are those of gradient descent on the scheme's points. The bias belongs to T: `A'A` alone
+    is right only where the points are centred.
+
+    Args:
+        scheme: An affine scikit-learn transformer. It is fitted on the points of the problem before
+            the descent, see `Optimizer.scheme`.
+
+    Returns:
+        A rule that is plain gradient descent (T is the identity) until its `under` is called with
+        the map of the fitted scheme.
+
+    References:
+        Amari, "Natural gradient works efficiently in learning", Neural Computation 10 (1998).
+    """
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        return weights - step_size * gradient, state
+
+    def under(matrix: Array) -> Optimizer:
+        """Return the rule for the map T of the fitted scheme, `(N + 1, M + 1)`."""
+
+        def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+            # T T' is symmetric: multiplied from the right it acts on the last axis, of N + 1.
+            direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
+            return (weights - step_size * direction).astype(weights.dtype, copy=False), state
+
+        # Neither rotation-equivariant nor plain: T favours some directions of the weights.
+        return Optimizer(move, steady=True)
+
+    return Optimizer(
+        step, rotation_equivariant=True, plain=True, steady=True, scheme=scheme, under=under
+    )
