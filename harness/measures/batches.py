@@ -1,43 +1,67 @@
-"""The knee of a batch, and its largest stable step as theory approximates it."""
+"""Steps that see a batch of the points: the knee, stable steps, and what moving statistics do."""
 
 import numpy as np
 
 from normbench import names
+from normbench.datasets.on_disk.points import is_in_memory
 from normbench.engine.problem import Problem
-from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.engine.statistics import FITTED
+from normbench.measures.contract import Findings, FinishedJob, OfStep, measure
 from normbench.normalizers.decomposition import moment_rows
-from normbench.theory import batches
+from normbench.theory import batches as theory
+from normbench.theory import sizes
+
+MAX_BATCHES = 50  # of the first pass, whose disturbance is measured
 
 
-def take(job: FinishedJob) -> Findings:
-    """Return the knee; of least squares also the approximate limit of the step.
+@measure()
+def batches(job: FinishedJob) -> Findings:
+    """Return the knee of a batch; of least squares also limits of the step, and noise floors.
 
     The knee is the batch size from which larger batches gain little. `mean |x|^2 / lambda_max` of
     points `[1 x]` is that of least squares, whose curvature is the same at all points; for other
-    costs it is a guide.
+    costs it is a guide. The exact limit of the step, stable in mean square, is that of the order in
+    which batches are drawn. The noise floor is the excess around which a constant step size
+    settles; `theory.batches.noise_floor` knows it for draws with replacement, and so takes the
+    limit of these. Nothing but for plain descent in batches of a cost of linear scores without a
+    penalty, whose spectrum is known.
     """
-    linear, batch = job.descent.train.linear, job.descent.settings.batch
-    assert linear is not None
-    assert batch is not None
-    largest = gram_largest(job)
-    knee = batches.knee(largest, gram_trace(linear))
+    descent = job.descent
+    linear, batch, spectrum = descent.train.linear, descent.settings.batch, descent.theory.spectrum
+    has_theory = descent.optimizer.plain and linear is not None and not np.any(linear.l2)
+    if batch is None or spectrum is None or linear is None or not has_theory:
+        return Findings()
+    # The spectrum is that of the Gram matrix times the bound of the cost's curvature, if any.
+    largest = spectrum.largest / (linear.traits.curvature or 1.0)
+    trace = gram_trace(linear)
+    knee = theory.knee(largest, trace)
     metrics = {names.KNEE.key: knee}
-    if is_least_squares(linear):
-        lipschitz = 2 * largest  # the Hessian of least squares is 2 times the Gram matrix
-        metrics[names.BATCH_STEP.key] = batches.approximate_step(lipschitz, knee, batch)
-    return Findings(metrics)
-
-
-def gram_largest(job: FinishedJob) -> float:
-    """Return the largest eigenvalue of the Gram matrix of points `[1 x]`.
-
-    The spectrum of theory is that of the Gram matrix times the bound of the cost's curvature, where
-    the cost has a bound.
-    """
-    linear, spectrum = job.descent.train.linear, job.descent.theory.spectrum
-    assert linear is not None
-    assert spectrum is not None
-    return spectrum.largest / (linear.traits.curvature or 1.0)
+    if not linear.traits.squares or linear.shape[0] > 1:
+        return Findings(metrics)
+    lipschitz = 2 * largest  # the Hessian of least squares is 2 times the Gram matrix
+    metrics[names.BATCH_STEP.key] = theory.approximate_step(lipschitz, knee, batch)
+    points, width = len(linear.targets), linear.shape[1]
+    is_exact = is_in_memory(linear.points) and linear.points.dtype == np.float64
+    if width > theory.MAX_MOMENT_WEIGHTS or not is_exact:
+        return Findings(metrics)
+    if not sizes.allows(descent.settings.theory, 0, points * width * (width + 1) // 2):
+        return Findings(metrics, notes=(f"exact limits of the batch {sizes.LEFT_OUT}",))
+    extended = np.column_stack([np.ones(points), linear.points])
+    without_replacement, with_replacement = theory.mean_square_steps(extended, batch)
+    is_replaced = descent.settings.batch_order == "replacement"
+    metrics[names.BATCH_STEP_EXACT.key] = with_replacement if is_replaced else without_replacement
+    # The least cost is the mean squared residual at the minimum: the variance of the noise.
+    noise = descent.judging_context.minimum
+    floors = [
+        theory.noise_floor(step.step_size, noise, trace, batch, with_replacement)
+        for step in descent.steps
+    ]
+    of_steps = {
+        number: OfStep({names.NOISE_FLOOR.key: floor}, {})
+        for number, floor in enumerate(floors)
+        if np.isfinite(floor)  # infinite for a step size that is not stable
+    }
+    return Findings(metrics, of_steps=of_steps)
 
 
 def gram_trace(linear: Problem) -> float:
@@ -47,22 +71,25 @@ def gram_trace(linear: Problem) -> float:
     return 1 + float(np.sum(rows.var(axis=0, dtype=np.float64) + mean**2))
 
 
-def is_least_squares(linear: Problem) -> bool:
-    """Return whether the cost is least squares of one score a point, as the theory assumes."""
-    return linear.traits.squares and linear.shape[0] == 1
+@measure()
+def disturbance(job: FinishedJob) -> Findings:
+    """Return how far the statistics of a batch move its points, relative to the points' size.
 
-
-def has_batch_theory(job: FinishedJob) -> bool:
-    """Return whether the theory of batches holds of a job.
-
-    The job must be plain descent in batches of a cost of linear scores without a penalty, and its
-    spectrum known.
+    It is the mean squared distance between the points under the statistics of their batch and under
+    those of all points, over the mean square of the latter. The means are over the points of the
+    first batches, and over the features. No number where all points are 0, and where the statistics
+    do not move with the batches.
     """
-    descent = job.descent
-    linear = descent.train.linear
-    if descent.settings.batch is None or linear is None or np.any(linear.l2):
-        return False
-    return descent.optimizer.plain and descent.theory.spectrum is not None
-
-
-MEASURE = Measure(take, applies=has_batch_theory)
+    plan = job.descent.plan
+    if job.descent.settings.statistics == FITTED:
+        return Findings()
+    assert plan.batches is not None
+    assert plan.statistics is not None
+    squared_distances, squares = 0.0, 0.0
+    for update in range(min(plan.batches.updates_per_pass, MAX_BATCHES)):
+        fitted = job.z[plan.batches.points_of(update)]  # under the statistics of all points
+        normalized = plan.statistics.of_batch(update)  # None: those of all points stay in force
+        squares += float(np.sum(fitted**2))
+        if normalized is not None:
+            squared_distances += float(np.sum((normalized - fitted) ** 2))
+    return Findings({names.DISTURBANCE.key: squared_distances / squares} if squares else {})

@@ -1,6 +1,5 @@
 """The contract of a measure: `Measure`, its input `FinishedJob`, and its output `Findings`."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.engine.descent import Histories
 from normbench.engine.plan import Plan
-from normbench.engine.problem import Problem
+from normbench.engine.problem import QUIET, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import moment_rows
@@ -30,11 +29,10 @@ from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
+UNKNOWN = float("nan")
 # What findings may depend on in the judging (`Measure.depends_on`): the verdicts, the best step
 # size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
-# What a measure is of: scores that are linear in the weights, these or a convex cost, or networks.
-LINEAR, LINEAR_OR_CONVEX, NETWORK = "linear", "linear or convex", "network"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
 MAX_SHOWN_ENTRIES = 1 << 26  # numbers of these points: 512 MB
 MAX_PATH_NUMBERS = 1 << 24  # numbers of a path of weights: 128 MB
@@ -42,6 +40,13 @@ MAX_RECORDED_NUMBERS = 500_000  # numbers of a path that is recorded: 4 MB
 # Consecutive iterations that are kept together where not all are: a run that oscillates between two
 # sides would show one side alone at every second iteration.
 STRETCH_LENGTH = 3
+
+
+class OfStep(NamedTuple):
+    """Findings about one step size: numbers, and histories (K + 1,)."""
+
+    metrics: Mapping[str, float]
+    series: Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -66,17 +71,10 @@ class Findings:
     series: Mapping[str, Series] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    of_steps: Mapping[int, "OfStep"] = field(default_factory=dict)
+    of_steps: Mapping[int, OfStep] = field(default_factory=dict)
     depends_on: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     search_seconds: float = 0.0
-
-
-class OfStep(NamedTuple):
-    """Findings about one step size: numbers, and histories (K + 1,)."""
-
-    metrics: Mapping[str, float]
-    series: Mapping[str, NDArray[np.float64]]
 
 
 class WeightPath(NamedTuple):
@@ -97,6 +95,10 @@ class WeightPath(NamedTuple):
         rows = np.unique(np.searchsorted(self.iteration, iterations))
         rows = rows[rows < len(self.iteration)]
         return WeightPath(self.iteration[rows], self.weights[rows], self.cost[rows])
+
+    def spread(self, last: int, count: int) -> "WeightPath":
+        """Return the path at `count` of the iterations to the last at most, close at first."""
+        return self.at(spread_iterations(last, count))
 
 
 @dataclass(frozen=True)
@@ -151,10 +153,15 @@ class JudgedDescent:
         return self.steps[self.best]
 
     @property
+    def best_run(self) -> int:
+        """The index of the run of the best step size from the first start."""
+        assert self.best is not None
+        return self.best * len(self.start)
+
+    @property
     def best_weights(self) -> Array:
         """The last weights of the best step size from the first start, in the problem's shape."""
-        assert self.best is not None
-        return np.asarray(self.histories.weights[self.best * len(self.start)])
+        return np.asarray(self.histories.weights[self.best_run])
 
     def descend_finer(self, step_sizes: Sequence[float]) -> tuple[tuple[Step, ...], Array]:
         """Descend and judge step sizes beside those of the grid, from all A starts.
@@ -182,14 +189,13 @@ class JudgedDescent:
         Where all iterations would take more than 128 MB, evenly spaced stretches of
         `STRETCH_LENGTH` of them are kept.
         """
-        assert self.best is not None
-        run, shape = self.best * len(self.start), self.start.shape[1:]
+        run = self.best_run
         cost = self.histories.cost[run]
         count = max(2 * STRETCH_LENGTH, MAX_PATH_NUMBERS // self.start[0].size)
         iteration = stretched_iterations(self.settings.records, count)
         iteration = iteration[np.isfinite(cost[iteration])]
         rows = {k: row for row, k in enumerate(iteration.tolist())}
-        weights = np.empty((len(rows), *shape), self.start.dtype)
+        weights = np.empty((len(rows), *self.start.shape[1:]), self.start.dtype)
 
         def observe(k: int, alive: NDArray[np.int64], alive_weights: Array) -> None:
             """Keep the weights of the best run, which is finite at all of these iterations."""
@@ -274,54 +280,32 @@ class FinishedJob:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of a finished job, the constant `MEASURE` of a file of this room.
+    """A measure of a finished job: a function of a module of this room under `measure`.
 
     Attributes:
-        take: `take(job) -> Findings`: takes the measure.
+        take: `take(job) -> Findings`: takes the measure. It finds nothing where a job has none.
         record: The name of the measure in the setting `record`, which requests it; empty for a
             measure that is taken unasked.
-        has_setting: Whether a setting of its own requests the measure. The seconds of requested
+        on_request: Whether a setting of its own requests the measure. The seconds of requested
             measures are counted apart.
         of_descent: Whether the measure needs a descent, and so `job.descent`.
         depends_on: What the findings depend on in the judging. When a recorded job is judged by
             other rules, findings that follow `STEP_VERDICTS` are computed again; those that follow
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
-            others stay true.
-        applies: `applies(job) -> bool`: whether a finished job has such findings.
-        model_kind: The models that the measure is of: `LINEAR`, `LINEAR_OR_CONVEX` or `NETWORK`;
-            empty for any model. Where a requested measure is left out for it, a note says so.
-        most_features: The largest number of features of a data set that the measure accepts.
-        reason_against: `reason_against(dataset) -> str`: the reason why the measure cannot be taken
-            of a data set, as the predicate of a sentence; empty where it can.
-        inverse: The purpose for which the measure needs the inverse of the scheme, as the error
-            message says it (may be empty); None where it needs no inverse.
+            others stay true. Findings that follow `BEST_STEP` need a best step.
+        suits: `suits(dataset) -> bool`: whether the measure can be taken of a data set.
+        needs: What it needs of a data set, as an error message says it.
+        inverse: Whether the measure needs the inverse of the scheme.
     """
 
     take: Callable[[FinishedJob], Findings]
     record: str = ""
-    has_setting: bool = False
+    on_request: bool = False
     of_descent: bool = True
     depends_on: str = ""
-    applies: Callable[[FinishedJob], bool] = lambda job: True
-    model_kind: str = ""
-    most_features: float = math.inf
-    reason_against: Callable[[Dataset], str] = lambda dataset: ""
-    inverse: str | None = None
-
-    @property
-    def on_request(self) -> bool:
-        """Whether the measure is taken only where a setting requests it."""
-        return self.has_setting or bool(self.record)
-
-    def is_of_another_model(self, job: FinishedJob) -> bool:
-        """Return whether `model_kind` excludes the model of a job; False without a descent."""
-        descent = job.judged_descent
-        if descent is None or not self.model_kind:
-            return False
-        if self.model_kind == NETWORK:
-            return descent.train.linear is not None
-        is_linear = descent.train.linear is not None
-        return not (is_linear or (self.model_kind == LINEAR_OR_CONVEX and descent.train.convex))
+    suits: Callable[[Dataset], bool] = lambda dataset: True
+    needs: str = ""
+    inverse: bool = False
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this requested measure can be taken, before the scheme is fitted.
@@ -334,16 +318,47 @@ class Measure:
             UserError: The data set does not suit the measure, or the scheme has no inverse and the
                 measure needs it. The remedy is to remove the measure from `record`.
         """
-        features, remedy = dataset.x.shape[1], f"leave {self.record} out"
-        reason = self.reason_against(dataset)
-        # `inverse` may be an empty text: only None says that no inverse is needed.
-        if features > self.most_features:
-            reason = f"is for {self.most_features} features at most; {dataset.name} has {features}"
-        elif not reason and self.inverse is not None and not hasattr(scheme, "inverse_transform"):
-            reason = f"normalizer {name_scheme(scheme)} has no inverse_transform{self.inverse}"
-            remedy += " or choose another scheme"
-        if reason:
-            raise UserError(f"record={self.record}: {reason}; {remedy}")
+        points, features = dataset.x.shape
+        if not self.suits(dataset):
+            targets = f"{dataset.classes} classes" if dataset.classes else "real targets"
+            raise UserError(
+                f"record={self.record}: needs {self.needs}; {dataset.name} has {points} points of "
+                f"{features} features, and {targets if len(dataset.y) else 'no targets'}; leave "
+                f"{self.record} out"
+            )
+        if self.inverse and not hasattr(scheme, "inverse_transform"):
+            raise UserError(
+                f"record={self.record}: normalizer {name_scheme(scheme)} has no inverse_transform; "
+                f"leave {self.record} out or choose another scheme"
+            )
+
+
+def measure(record: str = "", **facts: Any) -> Callable[[Callable[..., Findings]], Measure]:
+    """Return a decorator that makes a function of a finished job a `Measure`.
+
+    Args:
+        record: The name in the setting `record`; empty for a measure that is taken unasked.
+        facts: Further attributes of the `Measure`.
+    """
+    return lambda take: Measure(take, record, **facts)
+
+
+def gradient_at(problem: Problem, weights: Array) -> NDArray[np.float64]:
+    """Return the gradient of a cost at the weights of one model, flat and in float64."""
+    with QUIET():
+        gradient = problem.evaluate(weights[None]).gradient
+    assert gradient is not None
+    return gradient[0].astype(np.float64).ravel()
+
+
+def scheduled_step_sizes(descent: JudgedDescent, iteration: NDArray[np.int64]) -> Array:
+    """Return the step size of the best run at recorded iterations `(k,)`, by its schedule.
+
+    A schedule multiplies the step size by a factor after every so many passes.
+    """
+    settings, size = descent.settings, descent.best_step.step_size
+    passes, factor = settings.step_schedule or (1, 1.0)  # without a schedule it stays
+    return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
 
 
 def histories_by_key(histories: Histories) -> dict[str, NDArray[np.float64]]:
@@ -376,18 +391,15 @@ def shadows_of(histories: Histories, context: JudgingContext) -> Shadows | None:
     """
     if not histories.shadows:
         return None
-    runs, count = len(histories.cost), max(len(costs) for costs in histories.shadows.values())
-    ends = np.full((runs, count), np.nan)
-    iterations = {name: np.full((runs, count), np.nan) for name in context.targets}
+    shape = len(histories.cost), max(len(costs) for costs in histories.shadows.values())
+    ends = np.full(shape, np.nan)
+    iterations = {name: np.full(shape, np.nan) for name in context.targets}
     for run, costs in histories.shadows.items():
         ends[run, : len(costs)] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
         for name, goal in context.targets.items():
-            # A target that is a count of points is unreached: shadows record no such counts.
-            counts = [
-                np.nan if context.compared_points else convergence.arrival_iteration(cost, goal)
-                for cost in costs
-            ]
-            iterations[name][run, : len(costs)] = np.where(np.isnan(counts), np.inf, counts)
+            arrivals = [convergence.arrival_iteration(cost, goal) for cost in costs]
+            is_reached = np.isfinite(arrivals) & (not context.compared_points)
+            iterations[name][run, : len(costs)] = np.where(is_reached, arrivals, np.inf)
     return Shadows(ends, iterations)
 
 
@@ -402,3 +414,14 @@ def stretched_iterations(last: int, count: float) -> NDArray[np.int64]:
         return np.arange(last + 1)
     first = np.linspace(0, last + 1 - STRETCH_LENGTH, int(count // STRETCH_LENGTH))
     return np.unique(first.round().astype(int)[:, None] + np.arange(STRETCH_LENGTH))
+
+
+def spread_iterations(last: int, count: int) -> NDArray[np.int64]:
+    """Return at most `count` iterations from 0 to the last, close together at first.
+
+    All of them are returned where there are no more than `count`.
+    """
+    if last < count:
+        return np.arange(last + 1)
+    spread = np.geomspace(1, last, count - 1).round().astype(np.int64)
+    return np.unique(np.r_[0, spread])

@@ -4,17 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from normbench.datasets import Dataset
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.probed import AffineMap, probe
-from normbench.measures.contract import LINEAR, Array, Findings, FinishedJob, Measure
-from normbench.measures.inputs import (
-    names_of,
-    principal_directions,
-    sample_indices,
-    target_arrays,
-    weights_of_least_cost,
-)
+from normbench.measures.contract import UNKNOWN, Array, Findings, FinishedJob, measure
+from normbench.measures.planes import weights_of_least_cost
+from normbench.measures.points import coordinate_names, principal_directions, sample
 from normbench.normalizers.morph import Frames, make_frames
 from normbench.theory.analysis import Theory, theorize
 from normbench.theory.spectra import gram
@@ -69,8 +63,19 @@ class Scene(NamedTuple):
         lowest, level = self.costs(np.array([origin, np.r_[origin[0], self.start[1:]]]))
         return float(lowest), float(level)
 
+    @property
+    def max_iterations(self) -> int:
+        """The largest number of iterations of each frame's descent, by the size of the job."""
+        affordable = SCORE_BUDGET / (len(self.problem.points) * len(self.maps))
+        return int(np.clip(affordable, *ITERATION_BOUNDS))
 
-def take(job: FinishedJob) -> Findings:
+
+@measure(
+    "film",
+    suits=lambda data: data.x.shape[1] == 2,
+    needs="two features, which a picture can show",
+)
+def film(job: FinishedJob) -> Findings:
     """Return the film, in which the points, the cost and the descent move through F frames.
 
     The features become the scheme's coordinates as in `normbench.normalizers.morph`: `centre`
@@ -93,46 +98,45 @@ def take(job: FinishedJob) -> Findings:
     are the weights `origin` (F, 2) plus `y basis` (F, 2, 2) of a frame; `lowest` () at the origin,
     `level` () at the two weights of the start. Without a film a note has the reason.
     """
-    scene = _scene(job)
+    scene = _make_scene(job)
     if isinstance(scene, str):
         return Findings(notes=(f"film: {scene}",))
-    descent, film = job.judged_descent, scene.film
-    assert descent is not None
+    frames, minimum = scene.film, job.descent.judging_context.minimum
     start_cost = float(scene.costs(scene.start[None])[0])
-    target = descent.judging_context.minimum + TARGET_EXCESS * (
-        start_cost - descent.judging_context.minimum
-    )
-    # The threshold is 2/L; `_scene` refuses a job in which a frame has none.
+    target = minimum + TARGET_EXCESS * (start_cost - minimum)
+    # The threshold is 2/L; `_make_scene` refuses a job in which a frame has none.
     lipschitz = np.array([2 / (theory.threshold or np.nan) for theory in scene.theories])
     iteration, path, cost, reached = _descend_frames(scene, 1 / lipschitz, target)
-    minimizer = weights_of_least_cost(descent)
+    minimizer = weights_of_least_cost(job.descent)
     origin = path[-1, -1] if minimizer is None else minimizer
-    along, directions, costs = _plane(scene, path, origin)
+    along, directions, costs = _make_grid(scene, path, origin)
     inverse_maps = np.linalg.inv(scene.maps)
-    indices = sample_indices(len(job.z))
-    features = job.dataset.feature_names
+    indices, target_arrays = sample(job.dataset)
     # The last key frame is the scheme itself, whose coordinates have names of their own.
-    labels = [DIRECTIONS if mixed else features for mixed in film.mixed[:-1]]
+    labels = [DIRECTIONS if mixed else job.dataset.feature_names for mixed in frames.mixed[:-1]]
+    spectra = [theory.spectrum for theory in scene.theories]
     lowest, level = scene.cost_range(origin)
     return Findings(
         arrays={
             # The centre of the map, which `probe` puts at the mean.
             "centre": job.dataset.x.mean(axis=0, dtype=np.float64),
-            "matrix": film.matrix,
-            "image": film.image,
-            "signs": film.signs,
-            "keys": film.keys,
-            "words": np.array(film.labels),
-            "names": np.array([*labels, names_of(job)], dtype=np.str_),
+            "matrix": frames.matrix,
+            "image": frames.image,
+            "signs": frames.signs,
+            "keys": frames.keys,
+            "words": np.array(frames.labels),
+            "names": np.array([*labels, coordinate_names(job)], dtype=np.str_),
             "points": job.dataset.x[indices].astype(np.float64),
-            **target_arrays(job.dataset, indices),
+            **target_arrays,
             "lipschitz": lipschitz,
-            "condition": np.array([_condition(theory) for theory in scene.theories]),
+            "condition": np.array(
+                [s.condition_number if s and s.is_complete else UNKNOWN for s in spectra]
+            ),
             "path": path @ inverse_maps,
             "iteration": iteration,
             "path_cost": cost,
             "iterations": reached,
-            "most": np.array(_max_iterations(scene)),
+            "most": np.array(scene.max_iterations),
             "through": np.array(
                 "the end of the last path" if minimizer is None else "the least cost"
             ),
@@ -146,16 +150,15 @@ def take(job: FinishedJob) -> Findings:
     )
 
 
-def _scene(job: FinishedJob) -> Scene | str:
+def _make_scene(job: FinishedJob) -> Scene | str:
     """Return the scene of the film, or the reason why there is none.
 
     The reason is returned and not raised: it becomes a note, and the other measures are still
     taken.
     """
-    descent = job.descent
-    train, x = descent.train, job.dataset.x
-    linear = train.linear
-    assert linear is not None
+    train, x, linear = job.descent.train, job.dataset.x, job.descent.train.linear
+    if linear is None:
+        return "is for model=linear, and these scores are not linear in the weights"
     if train.shape[0] > 1:
         return "it is of costs of one score a point, and here each class has a score"
     affine = probe(job.scheme, x, job.z)
@@ -163,61 +166,49 @@ def _scene(job: FinishedJob) -> Scene | str:
         return "the scheme is no affine map of the features"
     if not _is_plane(affine, x):
         return "the scheme does not keep two directions of the points"
-    film = make_frames(affine.matrix, affine.centre, affine.image, x.std(axis=0, dtype=np.float64))
-    if film is None:
+    frames = make_frames(affine.matrix, affine.centre, affine.image, x.std(axis=0, dtype=float))
+    if frames is None:
         return "the scheme leaves the points as they are"
     centred = x - affine.centre
     problem = linear.on(centred @ affine.matrix.T + affine.image, linear.l2)
-    maps = _maps(film, affine)
-    start = descent.start[0].astype(np.float64).ravel()
+    # The coordinates of a frame are `M z + n`, with those of the scheme z, so that scores
+    # `b + w (M z + n)` are `(b + w n) + (w M) z`.
+    maps = np.zeros((len(frames.matrix), 3, 3))
+    maps[:, 0, 0] = 1
+    maps[:, 1:, 1:] = frames.matrix @ np.linalg.inv(affine.matrix)
+    maps[:, 1:, 0] = frames.image - maps[:, 1:, 1:] @ affine.image
+    start = job.descent.start[0].astype(np.float64).ravel()
     theories = tuple(
-        _theory(problem, frame_map, centred @ matrix.T + image, start)
-        for frame_map, matrix, image in zip(maps, film.matrix, film.image)
+        _theorize_frame(problem, frame_map, centred @ matrix.T + image, start)
+        for frame_map, matrix, image in zip(maps, frames.matrix, frames.image)
     )
     if any(theory.threshold is None for theory in theories):
         return "the cost has no largest curvature L, and so no step of 1/L"
-    scene = Scene(problem, film, maps, start, theories)
+    scene = Scene(problem, frames, maps, start, theories)
     start_cost = float(scene.costs(start[None])[0])
-    if start_cost - descent.judging_context.minimum <= EXCESS_TOLERANCE * abs(start_cost):
+    excess = start_cost - job.descent.judging_context.minimum
+    if excess <= EXCESS_TOLERANCE * abs(start_cost):
         return "the start has the least cost, and descent has nowhere to go"
     return scene
 
 
 def _is_plane(affine: AffineMap, x: Array) -> bool:
-    """Return whether points span the plane, before a map and after it: not on a line.
-
-    Args:
-        affine: The map of the scheme.
-        x: Points before the scheme (P, 2).
-    """
+    """Return whether points (P, 2) span the plane, before a map and after it: not on a line."""
     if affine.matrix.shape != (2, 2):
         return False
-    # Deviations are square roots of eigenvalues: the tolerance of these is LINE_TOLERANCE.
-    deviations, _ = principal_directions(  # `tiny`: a constant feature has deviation 0
-        (x - affine.centre) / (x.std(axis=0) + np.finfo(float).tiny)
-    )
+    spread = x.std(axis=0)
+    # Deviations are square roots of eigenvalues: the tolerance of these is LINE_TOLERANCE. A
+    # constant feature has deviation 0.
+    deviations, _ = principal_directions((x - affine.centre) / (spread + np.finfo(float).tiny))
     # Those of the map from features scaled to variance 1, so that units play no part.
-    lengths = np.linalg.svd(affine.matrix * x.std(axis=0), compute_uv=False)
+    lengths = np.linalg.svd(affine.matrix * spread, compute_uv=False)
     return bool(
         deviations[1] > LINE_TOLERANCE**0.5 * deviations[0]
         and lengths[1] > LINE_TOLERANCE * lengths[0]
     )
 
 
-def _maps(film: Frames, affine: AffineMap) -> Array:
-    """Return the maps from the weights of each frame to those of the scheme, `(F, 3, 3)`.
-
-    The coordinates of a frame are `M z + n`, with those of the scheme z, so that scores
-    `b + w (M z + n)` are `(b + w n) + (w M) z`.
-    """
-    maps = np.zeros((len(film.matrix), 3, 3))
-    maps[:, 0, 0] = 1
-    maps[:, 1:, 1:] = film.matrix @ np.linalg.inv(affine.matrix)
-    maps[:, 1:, 0] = film.image - maps[:, 1:, 1:] @ affine.image
-    return maps
-
-
-def _theory(problem: Problem, frame_map: Array, x: Array, start: Array) -> Theory:
+def _theorize_frame(problem: Problem, frame_map: Array, x: Array, start: Array) -> Theory:
     """Return the theory of a frame.
 
     Args:
@@ -233,21 +224,6 @@ def _theory(problem: Problem, frame_map: Array, x: Array, start: Array) -> Theor
         l2 = slopes @ (l2 if np.ndim(l2) == 2 else l2 * np.eye(2)) @ slopes.T
     frame_start = start @ np.linalg.inv(frame_map)
     return theorize(problem.on(x, l2), frame_start[None], "full")
-
-
-def _condition(theory: Theory) -> float:
-    """Return the condition number of the cost in a frame; NaN where it is unknown."""
-    spectrum = theory.spectrum
-    return (
-        spectrum.condition_number if spectrum is not None and spectrum.is_complete else float("nan")
-    )
-
-
-def _max_iterations(scene: Scene) -> int:
-    """Return the largest number of iterations of each frame's descent, by the size of the job."""
-    return int(
-        np.clip(SCORE_BUDGET / (len(scene.problem.points) * len(scene.maps)), *ITERATION_BOUNDS)
-    )
 
 
 def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, Array, Array, Array]:
@@ -267,17 +243,16 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
         `(F, n)`, and the first iteration at which each cost is at most the target `(F,)`, -1 where
         there is none.
     """
-    max_iterations, count = _max_iterations(scene), len(scene.maps)
-    iteration = np.unique(
-        np.r_[0, np.geomspace(1, PATH_ITERATIONS, FILM_PATH_LENGTH).round().astype(int)]
-    )
+    count = len(scene.maps)
+    spread = np.geomspace(1, PATH_ITERATIONS, FILM_PATH_LENGTH).round().astype(int)
+    iteration = np.unique(np.r_[0, spread])
     # The row of the paths that each of these iterations fills.
     rows = {int(k): row for row, k in enumerate(iteration)}
     path, cost = np.zeros((count, len(rows), 3)), np.zeros((count, len(rows)))
     step_matrices = steps[:, None, None] * (scene.maps.transpose(0, 2, 1) @ scene.maps)  # s T' T
     reached, active = np.full(count, -1), np.arange(count)
     weights = np.repeat(scene.start[None, None], count, axis=0)
-    for k in range(max_iterations + 1):
+    for k in range(scene.max_iterations + 1):
         evaluation = scene.problem.evaluate(weights[active])
         assert evaluation.gradient is not None
         if k in rows:
@@ -291,7 +266,7 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
     return iteration, path, cost, reached
 
 
-def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Array]:
+def _make_grid(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Array]:
     """Return the cost on a grid over the two weights of the scheme, its bias held constant.
 
     The units of the coordinates make the points' second moments the identity, so that few cells
@@ -324,25 +299,9 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
     side = int(np.clip(np.sqrt(SCORE_BUDGET / len(scene.problem.points)), *FILM_SIDE_BOUNDS))
     ticks = np.linspace(-1, 1, side)
     along = half * ticks * np.abs(ticks)  # closer together in the middle
-    grid = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
+    cells = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
     # One row of the grid at a time: this bounds the memory.
     costs = np.concatenate(
-        [scene.costs(chunk) for chunk in np.array_split(origin + grid @ directions, side)]
+        [scene.costs(chunk) for chunk in np.array_split(origin + cells @ directions, side)]
     )
     return along, directions, costs.reshape(side, side)
-
-
-def _reason_against(dataset: Dataset) -> str:
-    """Return the reason why a film cannot be made of a data set; empty where it can."""
-    if dataset.x.shape[1] == 2:
-        return ""
-    picture = "is of two features, which a picture can show"
-    return f"{picture}; {dataset.name} has {dataset.x.shape[1]}"
-
-
-MEASURE = Measure(
-    take,
-    record="film",
-    model_kind=LINEAR,
-    reason_against=_reason_against,
-)

@@ -1,33 +1,95 @@
-"""The iterations to each target, at the best step size for it, on the grid or a finer one."""
+"""The targets of a job, and the step sizes that reach them or fail, on finer grids too."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 
 from normbench import names
 from normbench.datasets.on_disk.points import is_in_memory
-from normbench.measures.contract import Array, Findings, FinishedJob, JudgedDescent, Measure
+from normbench.measures.contract import (
+    RULES,
+    UNKNOWN,
+    Array,
+    Findings,
+    FinishedJob,
+    JudgedDescent,
+    measure,
+)
 from normbench.verdicts import refinement
 from normbench.verdicts.judging import Step, find_fastest
 from normbench.verdicts.refinement import Fewest
+from normbench.verdicts.search import critical_step
 
-UNKNOWN = float("nan")
 REPORTED, EASIER = "1e-2", "1e-1"  # the target that is reported; where none reaches it, the easier
 MAX_SMALL_PRODUCTS = 1e9  # of points and weights, over a descent that takes about a second
 
 
-def take(job: FinishedJob) -> Findings:
+@measure()
+def least_cost(job: FinishedJob) -> Findings:
+    """Return the least cost, its gradient norm, its source, and the targets that follow from it.
+
+    The targets are counts where step sizes are compared by misclassified points, and a tag says so.
+    Otherwise they are costs.
+    """
+    least, context = job.descent.least, job.descent.judging_context
+    # No higher than the lowest recorded cost, as the targets that runs are judged by.
+    metrics = {names.MINIMUM.key: context.minimum, names.MINIMUM_GRADIENT.key: least.gradient_norm}
+    metrics |= {names.target(name).key: goal for name, goal in context.targets.items()}
+    tags = {
+        names.MINIMUM_SOURCE.key: least.source,
+        names.MINIMUM_REACHED.key: str(least.is_solved).lower(),
+        names.AT_INFINITY.key: str(least.at_infinity).lower(),
+        names.MINIMUM_CASE.key: least.case,
+    }
+    if context.compared_points:
+        tags[names.COMPARED.key] = names.MISCLASSIFICATIONS
+    return Findings(metrics, tags)
+
+
+@measure(on_request=True, depends_on=RULES)
+def critical(job: FinishedJob) -> Findings:
+    """Return the bracket of the critical step size, and the number of descents of the search.
+
+    The critical step size is the smallest that fails, see `Judgement.fails`; each round of the
+    bisection descends a few step sizes. An end of the bracket is NaN where nothing passed, or
+    nothing failed. The tag says whether the search ended without a failure, so that the bracket has
+    no upper end. Nothing where the user did not ask for it.
+    """
+    descent = job.descent
+    if not descent.search.critical:
+        return Findings()
+
+    def fails(step_sizes: Sequence[float]) -> list[bool]:
+        """Descend step sizes from all starts; return for each whether it was too large."""
+        return [step.judgement.fails for step in descent.descend_finer(step_sizes)[0]]
+
+    # Without a finite threshold 2/L the search starts from the first step size of the grid.
+    first = descent.theory.threshold or np.inf
+    first = first if np.isfinite(first) else descent.settings.step_sizes[0]
+    # Half of it: the first descent then has step sizes on both sides of 2/L.
+    bracket = critical_step(fails, first / 2, descent.search.width)
+    metrics = {
+        names.CRITICAL.key: bracket.lower or np.nan,
+        names.CRITICAL_UPPER.key: bracket.upper or np.nan,
+        names.CRITICAL_DESCENTS.key: bracket.descents,
+    }
+    return Findings(metrics, {names.CENSORED_CRITICAL.key: str(bracket.upper is None).lower()})
+
+
+@measure()
+def targets(job: FinishedJob) -> Findings:
     """Return iterations and seconds to each target, the step size, and a bound of the iterations.
 
-    They are NaN where no step size reaches the target. Step sizes beside the grid lie on a lattice
-    `10^(n/16)` and are named by the number n, see `verdicts.refinement`. `refined_step_sizes` (S,)
-    are these step sizes, with their training costs `refined_cost` (S, A, K + 1) from A starts. The
-    tag `refined` is JSON: `numbers`, the lattice numbers of these step sizes; for each target, the
-    iterations of each step size; `targets`, the targets whose number of iterations is that of
-    finer step sizes, or which finer ones were found not to reach either; and `by_rounding`, the
-    numbers of the step sizes whose runs rounding decides, where there are any.
+    They are those of the best step size for the target, and NaN where no step size reaches it. Step
+    sizes beside the grid lie on a lattice `10^(n/16)` and are named by the number n, see
+    `verdicts.refinement`. `refined_step_sizes` (S,) are these step sizes, with their training costs
+    `refined_cost` (S, A, K + 1) from A starts. The tag `refined` is JSON: `numbers`, the lattice
+    numbers of these step sizes; for each target, the iterations of each step size; `targets`, the
+    targets whose number of iterations is that of finer step sizes, or which finer ones were found
+    not to reach either; and `by_rounding`, the numbers of the step sizes whose runs rounding
+    decides, where there are any.
     """
     descent = job.descent
     grid = {refinement.lattice_number(step.step_size): step for step in descent.steps}
@@ -38,7 +100,7 @@ def take(job: FinishedJob) -> Findings:
     counts = {target: _count_iterations(tried, target) for target in names.TARGETS}
     refined = []
     for target, target_counts in counts.items():
-        on_grid = _on_grid(grid, target_counts)
+        on_grid = _find_fewest_on_grid(grid, target_counts)
         window = windows.get(target)
         # None where no step size of the window reaches it, or only isolated ones do.
         fewest = refinement.fewest_iterations(target_counts, window) if window else None
@@ -48,21 +110,19 @@ def take(job: FinishedJob) -> Findings:
     if not refined and not finer_costs:
         return Findings(metrics)
     numbers = sorted(finer_costs)
-    refined_facts = {
-        "numbers": numbers,
-        **{target: [_json_number(counts[target][n]) for n in numbers] for target in names.TARGETS},
-        "targets": refined,
+    finite_counts = {
+        target: [counts[target][n] if np.isfinite(counts[target][n]) else None for n in numbers]
+        for target in names.TARGETS
     }
+    facts = {"numbers": numbers, **finite_counts, "targets": refined}
     unsure = [number for number in numbers if tried[number].verdict == names.BY_ROUNDING]
     if unsure:
-        refined_facts[refinement.DECIDED_BY_ROUNDING] = unsure
+        facts[refinement.DECIDED_BY_ROUNDING] = unsure
     arrays = {}
     if numbers:
-        arrays = {
-            "refined_step_sizes": np.array([refinement.step_size_of(n) for n in numbers]),
-            "refined_cost": np.stack([finer_costs[number] for number in numbers]),
-        }
-    return Findings(metrics, {names.REFINED.key: json.dumps(refined_facts)}, arrays=arrays)
+        arrays["refined_step_sizes"] = np.array([refinement.step_size_of(n) for n in numbers])
+        arrays["refined_cost"] = np.stack([finer_costs[number] for number in numbers])
+    return Findings(metrics, {names.REFINED.key: json.dumps(facts)}, arrays=arrays)
 
 
 def _descend_finer(
@@ -135,22 +195,15 @@ def _number_of_fewest(counts: Mapping[float, float]) -> float:
 
 
 def _count_iterations(tried: Mapping[float, Step], target: str) -> dict[float, float]:
-    """Return the iterations to a target of each step size, infinite where it is not reached.
-
-    Args:
-        tried: The steps by lattice number: the place of a step size on the lattice of finer step
-            sizes, see `refinement.lattice_number`.
-        target: The target, a key of `names.TARGETS`.
-
-    Returns:
-        The iterations, by lattice number.
-    """
+    """Return the iterations to a target by lattice number, infinite where it is not reached."""
     key = names.reached(target).key
     counts = {number: step.metrics.get(key, UNKNOWN) for number, step in tried.items()}
     return {number: np.inf if np.isnan(count) else count for number, count in counts.items()}
 
 
-def _on_grid(grid: Mapping[float, Step], counts: Mapping[float, float]) -> Fewest | None:
+def _find_fewest_on_grid(
+    grid: Mapping[float, Step], counts: Mapping[float, float]
+) -> Fewest | None:
     """Return the fewest iterations over the grid alone; None where it does not reach the target.
 
     Args:
@@ -177,28 +230,20 @@ def _target_metrics(
         fewest: The fewest iterations to the target; None where no step size reaches it.
     """
     iterations, size, least = fewest or (UNKNOWN, UNKNOWN, UNKNOWN)
-    seconds = (
-        descent.judging_context.fit_seconds + iterations * descent.judging_context.seconds_a_step
-    )
+    context = descent.judging_context
     metrics = {
         names.best_step_for_target(target).key: size,
         names.reached(target).key: iterations,
-        names.reached(target, "seconds").key: seconds,
+        names.reached(target, "seconds").key: (
+            context.fit_seconds + iterations * context.seconds_a_step
+        ),
         names.least(target).key: least,
     }
     step_metrics = tried[refinement.lattice_number(size)].metrics if fewest else {}
-    for measure in names.MEASURES:
+    for unit in names.MEASURES:
         for quartile_name in names.QUARTILES:
-            quartile = names.quartile(names.reached(target, measure), quartile_name).key
+            quartile = names.quartile(names.reached(target, unit), quartile_name).key
             # A single start has no quartiles. Of several, an unreached target has NaN.
             if quartile in step_metrics or len(descent.start) > 1:
                 metrics[quartile] = step_metrics.get(quartile, UNKNOWN)
     return metrics
-
-
-def _json_number(count: float) -> float | None:
-    """Return a count as JSON can hold it: None where it is not finite."""
-    return float(count) if np.isfinite(count) else None
-
-
-MEASURE = Measure(take)

@@ -8,7 +8,7 @@ from normbench.costs import least_squares
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import autoencoder
+from normbench.measures.drawings import reconstruct
 from normbench.normalizers import PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent
 
@@ -25,15 +25,14 @@ def found(scheme, x=X):
 
 
 def test_the_gradient_is_that_of_the_cost():
-    moments, weights = X.T @ X / len(X), RNG.standard_normal((2, 6, 2))
-    gradient = autoencoder._gradient(moments, weights)
-    built = X @ weights[0] @ weights[0].T
-    cost = autoencoder._cost(moments, weights)
+    moments, weights = X.T @ X / len(X), RNG.standard_normal((2, 6))
+    cost, gradient = reconstruct(moments, weights)
+    built = np.outer(X @ weights[0], weights[0])
     assert cost[0] == pytest.approx(((X - built) ** 2).sum(axis=1).mean(), rel=1e-12)
     for place in np.ndindex(weights.shape):
         step = np.zeros_like(weights)
         step[place] = 1e-6
-        ends = [autoencoder._cost(moments, weights + sign * step)[place[0]] for sign in (1, -1)]
+        ends = [reconstruct(moments, weights + sign * step)[0][place[0]] for sign in (1, -1)]
         # Central differences: measured 1e-8 off.
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(gradient[place], rel=1e-5, abs=1e-6)
 
@@ -73,5 +72,5 @@ def test_an_axis_of_points_far_from_zero_is_not_lost_in_rounding():
 
 
 def test_many_features_are_refused():
-    with pytest.raises(UserError, match="record=autoencoder: is for 256 features at most; made"):
+    with pytest.raises(UserError, match="record=autoencoder: needs at most 256 features; made"):
         found(StandardScaler(), RNG.standard_normal((9, 257)))

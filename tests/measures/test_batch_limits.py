@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from normbench import names
-from normbench.measures import (
-    batch_limits,
-    batches,
-    thresholds,
-)
+from normbench.measures.batches import batches
+from normbench.measures.curvature import BATCHES, MOVING, NETWORK_BATCHES, thresholds
 from normbench.theory import batches as theory
 from normbench.theory.analysis import Theory
 
@@ -34,6 +31,8 @@ def of_batches(**changed):
         theory=SimpleNamespace(
             spectrum=SimpleNamespace(largest=6.0) if given["spectrum"] else None
         ),
+        judging_context=SimpleNamespace(minimum=0.25),
+        steps=[],
     )
     return x, SimpleNamespace(descent=descent)
 
@@ -51,7 +50,6 @@ def test_the_knee_is_the_mean_squared_length_over_the_largest_eigenvalue(bound, 
 @pytest.mark.parametrize("changed", [{"squares": False}, {"scores": 3}])
 def test_the_limit_of_a_batch_is_of_squares_of_one_score(changed):
     assert [*batches.take(of_batches(**changed)[1]).metrics] == [names.KNEE.key]
-    assert not batch_limits.MEASURE.applies(of_batches(**changed)[1])
 
 
 @pytest.mark.parametrize(
@@ -66,20 +64,8 @@ def test_the_limit_of_a_batch_is_of_squares_of_one_score(changed):
     ],
 )
 def test_batches_have_theory_in_plain_descent_without_a_penalty(changed):
-    for measure in (batches.MEASURE, batch_limits.MEASURE):
-        assert measure.applies(of_batches()[1])
-        assert not measure.applies(of_batches(**changed)[1])
-
-
-def test_the_exact_limit_is_of_few_weights_and_of_points_in_memory():
-    def has(width, points):
-        return batch_limits._has_exact_limit(SimpleNamespace(shape=(1, width), points=points))
-
-    points = np.ones((2, 2))
-    assert has(61, points)
-    assert not has(62, points)
-    assert not has(61, points.astype(np.float32))
-    assert not has(61, "a file")
+    assert batches.take(of_batches()[1]).metrics
+    assert not batches.take(of_batches(**changed)[1]).metrics
 
 
 @pytest.mark.parametrize(("order", "limit"), [("shuffled", 5.0), ("replacement", 3.0)])
@@ -99,10 +85,9 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
     monkeypatch.setattr(theory, "mean_square_steps", mean_square_steps)
     monkeypatch.setattr(theory, "noise_floor", noise_floor)
     x, made = of_batches(order=order)
-    made.descent.judging_context = SimpleNamespace(minimum=0.25)
     made.descent.steps = [SimpleNamespace(step_size=size) for size in (0.1, 9.0, 0.2)]
-    found = batch_limits.take(made)
-    assert found.metrics == {names.BATCH_STEP_EXACT.key: limit}
+    found = batches.take(made)
+    assert found.metrics[names.BATCH_STEP_EXACT.key] == limit
     floors = {number: one.metrics[names.NOISE_FLOOR.key] for number, one in found.of_steps.items()}
     assert floors == {0: 0.7, 2: 0.9}  # at the second step size the descent is not stable
     np.testing.assert_array_equal(given[0][0], np.column_stack([np.ones(40), x]))
@@ -114,20 +99,20 @@ def test_the_limit_is_that_of_the_order_and_floors_are_of_draws_with_replacement
 @pytest.mark.parametrize(
     ("changed", "notes", "tag"),
     [
-        ({}, [thresholds.BATCHES], "true"),
+        ({}, [BATCHES], "true"),
         ({"order": ""}, [], None),
-        ({"plain": False}, [thresholds.BATCHES], "false"),
-        ({"linear": False}, [thresholds.BATCHES], "true"),  # a convex cost of another model
-        ({"linear": False, "convex": False}, [thresholds.NETWORK_BATCHES], "true"),
+        ({"plain": False}, [BATCHES], "false"),
+        ({"linear": False}, [BATCHES], "true"),  # a convex cost of another model
+        ({"linear": False, "convex": False}, [NETWORK_BATCHES], "true"),
         *(
             (
                 {"statistics": kind},
-                [thresholds.BATCHES, thresholds.MOVING.format(statistics=kind)],
+                [BATCHES, MOVING.format(statistics=kind)],
                 "true",
             )
             for kind in ("running", "window")
         ),
-        ({"statistics": "batch"}, [thresholds.BATCHES], "true"),
+        ({"statistics": "batch"}, [BATCHES], "true"),
     ],
 )
 def test_notes_of_a_job_in_batches_say_what_a_step_sees(changed, notes, tag):
@@ -148,7 +133,7 @@ def test_notes_of_a_job_in_batches_say_what_a_step_sees(changed, notes, tag):
         optimizer=SimpleNamespace(note="", plain=given["plain"]),
         settings=SimpleNamespace(batch_order=given["order"], statistics=given["statistics"]),
     )
-    found = thresholds.take(SimpleNamespace(judged_descent=descent))
+    found = thresholds.take(SimpleNamespace(descent=descent))
     assert [*found.notes] == notes
     assert found.tags.get(names.BATCHED.key) == tag
     assert found.tags[names.BASIS.key] == "none"

@@ -7,10 +7,9 @@ import pytest
 
 from normbench import costs
 from normbench.datasets.bundled import breast_cancer
-from normbench.measures import (
-    by_layer,
-    layers,
-)
+from normbench.measures.curvature import excess_along, reason_against_layers
+from normbench.measures.networks import find_owners, measure_cosines
+from normbench.theory.sizes import LEFT_OUT
 from tests.measures.test_layers import job as layered
 from tests.measures.test_layers import kept
 
@@ -36,7 +35,7 @@ class Quadratic:
 
 def test_a_layers_cosine_is_between_its_gradients_before_and_after_the_others_moved():
     network = Quadratic()
-    assert by_layer.find_owners(network).tolist() == [0, 0, 1, -1, -1]
+    assert find_owners(network).tolist() == [0, 0, 1, -1, -1]
     before, after = np.array([1.0, 2.0, 3.0, 0, 0]), np.array([3.0, -1.0, 0.5, 9, 9])
     first = COUPLED @ before[:3]
     others = [COUPLED @ [1.0, 2.0, 0.5], COUPLED @ [3.0, -1.0, 3.0]]
@@ -44,8 +43,8 @@ def test_a_layers_cosine_is_between_its_gradients_before_and_after_the_others_mo
         first[:2] @ others[0][:2] / np.linalg.norm(first[:2]) / np.linalg.norm(others[0][:2]),
         np.sign(first[2] * others[1][2]),
     ]
-    assert by_layer.measure_cosines(network, before, after) == pytest.approx(wanted)
-    assert np.isnan(by_layer.measure_cosines(network, np.zeros(5), after)).all()
+    assert measure_cosines(network, before, after) == pytest.approx(wanted)
+    assert np.isnan(measure_cosines(network, np.zeros(5), after)).all()
 
 
 def layered_descent(**changed):
@@ -63,22 +62,30 @@ def layered_descent(**changed):
     )
 
 
+NO_LAYERS_OF_NETWORKS = (
+    "layers are of linear models, and these scores are not linear in the weights"
+)
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
         ({}, ""),
-        ({"gridless": True}, layers.NO_STEP_SIZES),
-        ({"iterations": 0}, layers.NO_ITERATIONS),
-        ({"convex": False}, layers.NOT_CONVEX),
-        ({"convex": False, "linear": None}, layers.NOT_LINEAR),
-        ({"threshold": None}, layers.NO_START_CURVATURE),
-        ({"curvature": None}, layers.NO_DIRECTIONS),
-        ({"curvature": np.ones(0)}, layers.NO_START_CURVATURE),
-        ({"indefinite": True}, layers.NOT_CONVEX),
+        ({"gridless": True}, "the optimizer finds its own step sizes"),
+        ({"iterations": 0}, "no step was made"),
+        ({"convex": False}, "the cost curves down along some direction of the start"),
+        ({"convex": False, "linear": None}, NO_LAYERS_OF_NETWORKS),
+        ({"threshold": None}, "the cost has no curvature at the start"),
+        (
+            {"curvature": None},
+            f"the Hessian, no multiple of the points' Gram matrix, is {LEFT_OUT}",
+        ),
+        ({"curvature": np.ones(0)}, "the cost has no curvature at the start"),
+        ({"indefinite": True}, "the cost curves down along some direction of the start"),
     ],
 )
 def test_a_descent_without_layers_has_a_reason(changed, reason):
-    assert layers.reason_against(layered_descent(**changed)) == reason
+    assert reason_against_layers(layered_descent(**changed)) == reason
 
 
 def test_layers_of_several_starts_are_those_of_the_first():
@@ -102,9 +109,8 @@ def test_layers_are_measured_of_so_many_weights_at_a_time(monkeypatch, most, siz
     )
     descent = SimpleNamespace(
         train=SimpleNamespace(shape=(3, 2), evaluate=evaluate),
-        at_start=SimpleNamespace(directions=directions),
     )
-    monkeypatch.setattr(layers, "MAX_SCORES", most)
-    found = layers._measure_layers(SimpleNamespace(descent=descent, z=range(4)), weights)
+    monkeypatch.setattr("normbench.measures.curvature.MAX_SCORES", most)
+    found = excess_along(SimpleNamespace(descent=descent, z=range(4)), directions, weights)
     np.testing.assert_allclose(found, weights[:, 0] ** 2 / [8.0, 1.0])
     assert evaluated == sizes

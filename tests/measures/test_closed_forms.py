@@ -6,27 +6,35 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench import costs, measures, names
+from normbench import costs, names
 from normbench.datasets import make_dataset
 from normbench.datasets.gaussian import gaussian
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import (
-    autoencoder,
-    biplot,
-    boundary,
-    components,
-    contours,
-    disturbance,
-    fit,
-    inputs,
-    judged,
+from normbench.measures import contract
+from normbench.measures import points as points_module
+from normbench.measures.batches import disturbance
+from normbench.measures.contract import FinishedJob, WeightPath
+from normbench.measures.curvature import (
+    ROUNDED_GRADIENT,
+    _normalized,
+    _step_positions,
     landing,
-    layers,
-    points,
-    projection,
 )
-from normbench.measures.contract import Findings, FinishedJob, WeightPath
+from normbench.measures.drawings import autoencoder
+from normbench.measures.planes import (
+    BOUNDARY_SIDE,
+    CURVE,
+    _choose_directions,
+    _direction_of_most_excess,
+    _plane,
+    _project_slope,
+    _window,
+    boundary,
+    fit,
+    predict_classes,
+)
+from normbench.measures.points import biplot, components, points, projection
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
@@ -51,6 +59,7 @@ def ended(weights, scores):
     weights = np.asarray(weights, dtype=float)
     return SimpleNamespace(
         best=0,
+        best_run=0,
         best_weights=weights,
         histories=SimpleNamespace(misclassifications=np.zeros((1, 1))),
         start=weights[None],
@@ -66,7 +75,7 @@ def affine(weights, z):
 
 def test_correlations_of_a_biplot_are_those_of_the_features_whatever_their_scales():
     flat = np.column_stack([MIXED, np.full(30, 7.0)])
-    arrays = biplot.MEASURE.take(finished(flat)).arrays
+    arrays = biplot.take(finished(flat)).arrays
     wanted = np.zeros((4, 4))
     wanted[:3, :3] = np.corrcoef(MIXED.T)
     np.testing.assert_allclose(arrays["correlation"], wanted, atol=1e-12)
@@ -85,7 +94,7 @@ def test_correlations_of_a_biplot_are_those_of_the_features_whatever_their_scale
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_points_of_a_biplot_are_in_standard_deviations_whatever_their_unit(unit):
-    arrays = biplot.MEASURE.take(finished(unit * MIXED)).arrays
+    arrays = biplot.take(finished(unit * MIXED)).arrays
     assert arrays["points"].std(axis=0) == pytest.approx([1, 1], rel=1e-9)
     assert arrays["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
 
@@ -94,13 +103,13 @@ def test_of_many_arrows_the_longest_are_kept_in_the_order_of_the_features():
     scale = np.r_[np.full(10, 1e-3), np.ones(65)]
     scale[40] = 1e-4
     x = np.random.default_rng(3).standard_normal((200, 75)) * scale
-    arrays = biplot.MEASURE.take(finished(x)).arrays
+    arrays = biplot.take(finished(x)).arrays
     assert arrays["entries"].shape == (60, 60)
     assert arrays["deviations"].shape == (60,)
     assert arrays["correlation"].shape == (60, 60)
     numbers = [int(name[1:]) for name in arrays["names"]]
     assert numbers == sorted(numbers)
-    deviations, directions = inputs.principal_directions(x)
+    deviations, directions = points_module.principal_directions(x)
     lengths = np.hypot(*(directions[:2] * deviations[:2, None]))
     assert set(numbers) == set(np.argsort(-lengths)[:60].tolist())
 
@@ -112,10 +121,10 @@ def test_the_boundary_is_the_class_of_the_scores_at_each_cell(scores):
     weights = [[0.3, 1.0, -2.0]] if scores == "one" else RNG.standard_normal((3, 3))
     scheme = StandardScaler()
     job = finished(x, y, scheme, ended(weights, affine), list("abc")[: y.max() + 1])
-    arrays = boundary.MEASURE.take(job).arrays
+    arrays = boundary.take(job).arrays
     for n, axis in enumerate("ab"):
         low, high = x[:, n].min(), x[:, n].max()
-        assert len(arrays[axis]) == boundary.BOUNDARY_SIDE
+        assert len(arrays[axis]) == BOUNDARY_SIDE
         assert arrays[axis][0] == pytest.approx(low - 0.1 * (high - low))
         assert arrays[axis][-1] == pytest.approx(high + 0.1 * (high - low))
         np.testing.assert_allclose(np.diff(arrays[axis], 2), 0, atol=1e-12)
@@ -133,33 +142,27 @@ def test_the_boundary_is_the_class_of_the_scores_at_each_cell(scores):
 def test_the_plane_of_a_feature_that_does_not_vary_is_a_fifth_wide():
     x = np.column_stack([MIXED[:, 0], np.full(30, 4.0)])
     job = finished(x, np.arange(30) % 2, None, ended([[0.0, 1.0, 1.0]], affine), ["a", "b"])
-    arrays = boundary.MEASURE.take(job).arrays
+    arrays = boundary.take(job).arrays
     assert arrays["b"][[0, -1]] == pytest.approx([3.9, 4.1])
 
 
 def test_a_score_of_0_is_of_the_first_class_and_of_equal_scores_the_first_is_taken():
-    assert boundary.predict_classes(np.array([[-1.0, 0.0, 1.0]])).tolist() == [0, 0, 1]
+    assert predict_classes(np.array([[-1.0, 0.0, 1.0]])).tolist() == [0, 0, 1]
     scores = np.array([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0]])
-    assert boundary.predict_classes(scores).tolist() == [0, 1]
+    assert predict_classes(scores).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("features", "classes", "words"),
-    [
-        (2, 2, ""),
-        (2, 3, ""),
-        (3, 2, "is of classes in two features; made has 3 features and 2 classes"),
-        (2, 0, "is of classes in two features; made has 2 features and real targets"),
-    ],
+    ("features", "classes", "suits"), [(2, 2, True), (2, 3, True), (3, 2, False), (2, 0, False)]
 )
-def test_a_boundary_is_of_classes_in_two_features(features, classes, words):
+def test_a_boundary_is_of_classes_in_two_features(features, classes, suits):
     x = RNG.standard_normal((12, features))
     named = list("abc")[:classes] or None
     data = make_dataset("made", x, np.arange(12) % classes if classes else x[:, 0], source="-")
     data = make_dataset(
         "made", x, data.y if not classes else data.y.astype(int), class_names=named, source="-"
     )
-    assert boundary.MEASURE.reason_against(data) == words
+    assert boundary.suits(data) == suits
 
 
 @pytest.mark.parametrize("kind", ["real", "one", "squares", "two"])
@@ -170,8 +173,8 @@ def test_a_fit_is_the_score_or_the_mean_label_of_the_model(kind):
     named = None if kind == "real" else ["a", "b"]
     descent = ended(weights, affine)
     descent.train.traits = SimpleNamespace(squares=kind == "squares")
-    arrays = fit.MEASURE.take(finished(x, y, None, descent, named)).arrays
-    assert arrays["x"].shape == (fit.CURVE,)
+    arrays = fit.take(finished(x, y, None, descent, named)).arrays
+    assert arrays["x"].shape == (CURVE,)
     assert arrays["x"][[0, -1]] == pytest.approx([-1.2, 3.2])
     scores = weights[:, :1] + weights[:, 1:] * arrays["x"]
     between = scores[1] - scores[0] if kind == "two" else scores[0]
@@ -179,8 +182,6 @@ def test_a_fit_is_the_score_or_the_mean_label_of_the_model(kind):
     np.testing.assert_allclose(arrays["prediction"], wanted, atol=1e-12)
     np.testing.assert_array_equal(arrays["points"][:, 0], x[:, 0])
     np.testing.assert_array_equal(arrays["points"][:, 1], y if kind == "real" else 2 * y - 1)
-    empty = finished(x, y, None, SimpleNamespace(best=None), named)
-    assert not fit.MEASURE.take(empty).arrays
 
 
 def test_the_exact_limits_of_a_batch_are_of_the_points_with_a_bias():
@@ -199,28 +200,32 @@ def test_the_exact_limits_of_a_batch_are_of_the_points_with_a_bias():
 
 
 def test_at_few_iterations_all_are_measured_and_of_many_some_close_together_at_first():
-    assert inputs.spread_iterations(4, 5).tolist() == [0, 1, 2, 3, 4]
+    assert contract.spread_iterations(4, 5).tolist() == [0, 1, 2, 3, 4]
     # Below the count: 0, and powers of the fourth root of 1000.
-    assert inputs.spread_iterations(1000, 6).tolist() == [0, 1, 6, 32, 178, 1000]
+    assert contract.spread_iterations(1000, 6).tolist() == [0, 1, 6, 32, 178, 1000]
     for last in (5, 17, 60, 999):
-        spread = inputs.spread_iterations(last, 5)
+        spread = contract.spread_iterations(last, 5)
         assert len(spread) <= 5
         assert (spread[0], spread[-1]) == (0, last)
 
 
 def test_coordinates_have_the_names_of_the_scheme_or_of_the_features_or_numbers():
     named = finished(MIXED, scheme=PCARotation(components=2))
-    assert inputs.names_of(named) == tuple(named.scheme.get_feature_names_out(["x0", "x1", "x2"]))
+    assert points_module.coordinate_names(named) == tuple(
+        named.scheme.get_feature_names_out(["x0", "x1", "x2"])
+    )
     silent = FinishedJob(named.dataset, object(), MIXED, PointsCache(MIXED))
-    assert inputs.names_of(silent) == ("x0", "x1", "x2")
+    assert points_module.coordinate_names(silent) == ("x0", "x1", "x2")
     fewer = FinishedJob(named.dataset, object(), MIXED[:, :2], PointsCache(MIXED))
-    assert inputs.names_of(fewer) == ("coordinate 1", "coordinate 2")
+    assert points_module.coordinate_names(fewer) == ("coordinate 1", "coordinate 2")
 
 
 def test_a_sample_of_points_is_as_large_as_it_may_be_and_in_order():
-    most = inputs.MAX_DRAWN_POINTS
-    np.testing.assert_array_equal(inputs.sample_indices(most), np.arange(most))
-    indices = inputs.sample_indices(most + 500)
+    most = points_module.MAX_DRAWN_POINTS
+    few, many = (make_dataset("x", np.ones((n, 1)), source="-") for n in (most, most + 500))
+    np.testing.assert_array_equal(points_module.sample(few)[0], np.arange(most))
+    indices, arrays = points_module.sample(many)
+    assert (arrays["target"] == 0).all()
     assert len(set(indices.tolist())) == len(indices) == most
     assert (np.diff(indices) > 0).all()
     assert indices[-1] > most
@@ -230,7 +235,7 @@ def test_a_sample_of_points_is_as_large_as_it_may_be_and_in_order():
 def test_points_of_more_features_are_drawn_in_their_plane_and_not_centred(scheme):
     job = finished(MIXED, np.arange(30) % 2, scheme, classes=["a", "b"])
     z = job.z + 5.0
-    arrays = points.MEASURE.take(FinishedJob(job.dataset, job.scheme, z, job.points_cache)).arrays
+    arrays = points.take(FinishedJob(job.dataset, job.scheme, z, job.points_cache)).arrays
     plane = np.linalg.eigh(np.cov(z.T, bias=True))[1][:, ::-1][:, :2]
     np.testing.assert_allclose(np.abs(arrays["points"]), np.abs(z @ plane), atol=1e-9)
     np.testing.assert_allclose(arrays["mean"], arrays["points"].mean(axis=0), atol=1e-9)
@@ -245,7 +250,7 @@ def test_points_of_more_features_are_drawn_in_their_plane_and_not_centred(scheme
 def test_points_of_one_feature_are_drawn_over_their_target(targets):
     x, y = MIXED[:, :1], np.arange(30) % 2
     job = finished(x, y, classes=["a", "b"]) if targets else finished(x)
-    arrays = points.MEASURE.take(job).arrays
+    arrays = points.take(job).arrays
     np.testing.assert_array_equal(arrays["points"][:, 0], x[:, 0])
     np.testing.assert_array_equal(arrays["points"][:, 1], y if targets else np.zeros(30))
     assert list(arrays["names"]) == ["x0", "target" if targets else ""]
@@ -255,7 +260,7 @@ def test_points_of_one_feature_are_drawn_over_their_target(targets):
 
 def test_components_are_what_a_unit_along_a_coordinate_adds():
     job = finished(MIXED, scheme=PCASphere(ridge=0), shown_point=4)
-    arrays = components.MEASURE.take(job).arrays
+    arrays = components.take(job).arrays
     origin = job.scheme.inverse_transform(np.zeros((1, 3)))[0]
     shifts = job.scheme.inverse_transform(np.eye(3)) - origin
     lengths = np.linalg.norm(shifts, axis=1)
@@ -272,30 +277,21 @@ def test_components_are_what_a_unit_along_a_coordinate_adds():
     assert not arrays["pixels"]
 
 
-def test_coordinates_are_pixels_where_the_scheme_mixes_them_alike_both_ways():
-    assert components._are_pixels(np.array([[2.0, 1.0], [1.0, 5.0]]))
-    assert components._are_pixels(np.array([[1e6, 0.5], [0.0, 1.0]]))  # below a millionth
-    assert not components._are_pixels(np.array([[1e5, 0.5], [0.0, 1.0]]))
-    assert not components._are_pixels(np.array([[2.0, 1.0], [-1.0, 5.0]]))
-    assert not components._are_pixels(np.ones((1, 2)))
-    assert not components._are_pixels(np.array([[1e-3, 5e-7], [0.0, 1e-3]]))
-
-
 def test_a_projection_loses_what_its_reconstruction_lacks():
     job = finished(MIXED, scheme=PCARotation(components=2))
-    found = projection.MEASURE.take(job)
+    found = projection.take(job)
     values = np.linalg.eigvalsh(np.cov(MIXED.T, bias=True))
     assert found.metrics[names.VARIANCE_LOST.key] == pytest.approx(values[0] / values.sum())
     assert found.arrays["kept"] == 2
     assert list(found.arrays["names"]) == ["x0", "x1", "x2"]
     constant = finished(np.ones((5, 2)), scheme=StandardScaler())
-    assert projection.MEASURE.take(constant).arrays["lost"] == 0
+    assert projection.take(constant).arrays["lost"] == 0
 
 
 def test_an_autoencoders_counts_are_those_of_a_descent_of_one_start():
     x = MIXED - MIXED.mean(axis=0)
     job = finished(MIXED, scheme=StandardScaler(with_std=False))
-    arrays = autoencoder.MEASURE.take(job).arrays
+    arrays = autoencoder.take(job).arrays
     assert arrays["features"] == 3
     z = x / np.abs(x).max()
     moments = z.T @ z / 30
@@ -320,7 +316,7 @@ def test_an_autoencoders_counts_are_those_of_a_descent_of_one_start():
 
 
 def test_an_autoencoder_of_points_that_are_all_0_loses_nothing_and_is_there_at_once():
-    arrays = autoencoder.MEASURE.take(finished(np.zeros((6, 2)))).arrays
+    arrays = autoencoder.take(finished(np.zeros((6, 2)))).arrays
     assert arrays["lost"].tolist() == arrays["iterations"].tolist() == [0] * 100
 
 
@@ -344,12 +340,13 @@ class Halves:
 def test_a_batch_disturbs_by_the_squares_of_what_it_moves(shifts):
     x = RNG.standard_normal((6, 2))
     plan = SimpleNamespace(batches=Halves(x, shifts), statistics=Halves(x, shifts))
-    job = SimpleNamespace(descent=SimpleNamespace(plan=plan), z=x)
+    settings = SimpleNamespace(statistics="batch")
+    job = SimpleNamespace(descent=SimpleNamespace(plan=plan, settings=settings), z=x)
     moved = sum(6 * (shift or 0.0) ** 2 for shift in shifts)
-    found = disturbance.MEASURE.take(job).metrics
+    found = disturbance.take(job).metrics
     assert found[names.DISTURBANCE.key] == pytest.approx(moved / (x**2).sum())
     job.z = np.zeros((6, 2))
-    assert not disturbance.MEASURE.take(job).metrics
+    assert not disturbance.take(job).metrics
 
 
 def test_a_disturbance_is_of_the_first_fifty_batches():
@@ -360,39 +357,15 @@ def test_a_disturbance_is_of_the_first_fifty_batches():
         of_batch=lambda update: tried.append(update),
     )
     plan = SimpleNamespace(batches=many, statistics=many)
-    disturbance.MEASURE.take(SimpleNamespace(descent=SimpleNamespace(plan=plan), z=np.ones((1, 1))))
+    descent = SimpleNamespace(plan=plan, settings=SimpleNamespace(statistics="batch"))
+    disturbance.take(SimpleNamespace(descent=descent, z=np.ones((1, 1))))
     assert tried == list(range(50))
-
-
-def test_runs_are_compared_by_points_where_the_cost_has_no_scale():
-    traits = SimpleNamespace(positively_homogeneous=True)
-    linear = SimpleNamespace(traits=traits, targets=np.zeros(7))
-    assert judged._points(SimpleNamespace(linear=linear, classify=True)) == 7
-    assert judged._points(SimpleNamespace(linear=linear, classify=False)) == 0
-    assert judged._points(SimpleNamespace(linear=None, classify=True)) == 0
-    traits.positively_homogeneous = False
-    assert judged._points(SimpleNamespace(linear=linear, classify=True)) == 0
-
-
-@pytest.mark.parametrize(("shown", "words"), [(9, ""), (4, "4 of 9 points are shown, drawn")])
-def test_a_sample_of_the_points_is_said_to_be_one(shown, words):
-    job = SimpleNamespace(z=np.zeros((9, 1)), shown_points=SimpleNamespace(z=np.zeros((shown, 1))))
-    recorded = [(SimpleNamespace(record="points"), None), (SimpleNamespace(record=""), None)]
-    note = measures._sample_note(job, recorded)
-    assert note.startswith(words)
-    assert bool(note) == bool(words)
-    assert measures._sample_note(job, recorded[1:]) == ""  # no figure is asked for
-    job.judged_descent = None
-    measure = SimpleNamespace(record="points", depends_on="")
-    findings = Findings(notes=("points: a note",))
-    merged = measures._merged([(measure, findings)], job, {False: 0.0, True: 0.0})
-    assert merged.tags == {names.NOTE.key: "; ".join(filter(None, [note, "points: a note"]))}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_step_has_a_place_while_its_gradient_is_above_rounding(dtype):
     """A cost of one weight: its gradients are given, one an iteration."""
-    limit = landing.ROUNDED_GRADIENT[dtype]
+    limit = ROUNDED_GRADIENT[dtype]
     assert limit == {"float64": 1e-8, "float32": 1e-3}[dtype]
     slopes = np.array([4.0, -2.0, 4 * 1.1 * limit, 4 * 0.9 * limit, 1.0])
     weights = np.arange(5.0)
@@ -405,7 +378,7 @@ def test_a_step_has_a_place_while_its_gradient_is_above_rounding(dtype):
         start=np.zeros((1, 1), dtype),
         path=WeightPath(np.arange(5), weights[:, None], np.zeros(5)),
     )
-    iteration, position = landing._positions(descent)
+    iteration, position = _step_positions(descent)
     # The fourth gradient is below the share; the fifth has no step.
     assert iteration.tolist() == [0, 1, 2]
     np.testing.assert_allclose(position, 1 - slopes[1:4] / slopes[:3], rtol=1e-12)
@@ -423,12 +396,12 @@ def test_soft_directions_are_those_of_which_a_step_goes_less_than_a_tenth():
         path=WeightPath(np.zeros(1, int), np.zeros((1, 1)), np.zeros(1)),
         start=np.zeros((1, 1)),
     )
-    found = landing.MEASURE.take(SimpleNamespace(descent=descent))
+    found = landing.take(SimpleNamespace(descent=descent))
     assert found.metrics == {names.LANDING_SOFT.key: 0.5}
     np.testing.assert_allclose(found.arrays["direction"], size * directions.curvature)
     assert found.arrays["times"] == 3
     descent.plain = False
-    assert "direction" not in landing.MEASURE.take(SimpleNamespace(descent=descent)).arrays
+    assert "direction" not in landing.take(SimpleNamespace(descent=descent)).arrays
 
 
 def test_the_plane_of_one_feature_is_all_of_its_weights():
@@ -446,16 +419,8 @@ def test_the_plane_of_one_feature_is_all_of_its_weights():
     assert arrays["contours"]["held"] == ""
 
 
-def test_many_iterations_have_layers_at_their_ends():
-    most = layers.MAX_INTERVALS
-    assert layers._thinned_indices(most + 1).tolist() == list(range(most + 1))
-    thinned = layers._thinned_indices(4 * most + 1)
-    assert thinned.tolist() == list(range(0, 4 * most + 1, 4))
-    assert len(layers._thinned_indices(9999)) == 501
-
-
 def test_shares_of_layers_add_up_to_one_or_are_unknown():
-    shares = layers._normalized(np.array([[1.0, 3.0], [np.inf, 1.0], [0.0, 0.0]]))
+    shares = _normalized(np.array([[1.0, 3.0], [np.inf, 1.0], [0.0, 0.0]]))
     assert shares.dtype == np.float32
     assert shares[0].tolist() == [0.25, 0.75]
     assert np.isnan(shares[1:]).all()
@@ -463,8 +428,8 @@ def test_shares_of_layers_add_up_to_one_or_are_unknown():
 
 def test_the_stiffest_of_equal_directions_is_along_the_slope():
     space = np.eye(3)[:, :2]
-    assert contours._project_slope(space, np.array([3.0, 4.0, 9.0])).tolist() == [0.6, 0.8, 0]
-    assert contours._project_slope(space, np.array([0.0, 0.0, 9.0])).tolist() == [1, 0, 0]
+    assert _project_slope(space, np.array([3.0, 4.0, 9.0])).tolist() == [0.6, 0.8, 0]
+    assert _project_slope(space, np.array([0.0, 0.0, 9.0])).tolist() == [1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -478,7 +443,7 @@ def test_the_stiffest_of_equal_directions_is_along_the_slope():
 )
 def test_a_path_along_one_axis_has_a_window_by_the_curvatures(curved, halves):
     path = np.array([[0.0, 0.0], [1.0, 0.0]])
-    a, b = contours._window(path, np.diag(curved), 5)
+    a, b = _window(path, np.diag(curved), max(curved) / (min(curved) or np.nan), 5)
     assert (a[-1] - 0.5, b[-1]) == pytest.approx(halves)
     assert (a[0] - 0.5, b[0]) == pytest.approx((-halves[0], -halves[1]))
 
@@ -532,10 +497,10 @@ def test_directions_of_contours_are_orthogonal_units_of_the_curvature(
     monkeypatch, values, name, second, most
 ):
     """Of the weights at the end, 0.1, 1, 3 and 1, the third direction has the most excess."""
-    monkeypatch.setattr(contours, "MAX_DENSE_SIZE", most)
+    monkeypatch.setattr("normbench.measures.planes.MAX_DENSE_SIZE", most)
     path = np.array([[1.0, 1.0, 9.0, 9.0], [0.1, 1.0, 3.0, 1.0]])
     descent = contoured([9.0, 1.0], reached=True)
-    directions, (first_name, told) = contours._choose_directions(
+    directions, (first_name, told) = _choose_directions(
         descent, Diagonal(*values), path, np.zeros(4)
     )
     assert directions @ directions.T == pytest.approx(np.eye(2), abs=1e-12)
@@ -551,9 +516,7 @@ def test_directions_of_contours_are_orthogonal_units_of_the_curvature(
 def test_where_nothing_is_left_the_directions_are_those_of_the_start():
     path = np.array([[0.5, 9.0, 1.0, 1.0], [0.0, 0.0, 1e-9, 0.0]])
     descent = contoured([9.0, 1e-18], reached=True)
-    directions, told = contours._choose_directions(
-        descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, np.zeros(4)
-    )
+    directions, told = _choose_directions(descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, np.zeros(4))
     assert told[1] == "direction with most excess cost at the start"
     assert directions.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
 
@@ -561,7 +524,7 @@ def test_where_nothing_is_left_the_directions_are_those_of_the_start():
 @pytest.mark.parametrize("size", [2, 3])
 def test_of_few_weights_the_plane_is_that_of_the_features(size):
     weights = np.arange(2.0 * size).reshape(2, size) + 1
-    plane = contours._plane(None, weights, None, ("one", "two")[: size - 1])
+    plane = _plane(None, weights, None, ("one", "two")[: size - 1])
     if size == 2:
         assert plane.origin.tolist() == [0, 0]
         assert plane.directions.tolist() == [[1, 0], [0, 1]]
@@ -573,14 +536,14 @@ def test_of_few_weights_the_plane_is_that_of_the_features(size):
     assert plane.names == ("weight of one", "weight of two")
     assert plane.held == "bias held at 4"
     least = np.array([0.12345, 7.0, 7.0])
-    assert contours._plane(None, weights, least, ("one", "two")).held == "bias held at 0.123"
+    assert _plane(None, weights, least, ("one", "two")).held == "bias held at 0.123"
     for tiny, told in ((7e-12, "7e-12"), (5e-12, "0")):  # of the largest weight, which is 6
         at = np.array([tiny, 0.0, 0.0])
-        assert contours._plane(None, weights, at, ("one", "two")).held == f"bias held at {told}"
+        assert _plane(None, weights, at, ("one", "two")).held == f"bias held at {told}"
 
 
 def test_the_direction_of_most_excess_is_by_the_squared_slope_over_the_curvature():
     directions = np.eye(3)
     values, slope = np.array([4.0, 1.0, 0.25]), np.array([4.0, 2.5, 1.0])
-    found = contours._direction_of_most_excess(None, directions, values, slope, None)
+    found = _direction_of_most_excess(None, directions, values, slope, None)
     assert found.tolist() == [0, 1, 0]  # 2, 3.125 and 2

@@ -47,7 +47,7 @@ def test_the_bundled_picture_is_whole():
 def test_what_is_no_picture_is_refused():
     plain = make_dataset("plain", PIXELS, source="made")
     for data in (plain, replace(PICTURE, x=PIXELS[1:])):
-        with pytest.raises(UserError, match="record=colours: is of all pixels of a picture"):
+        with pytest.raises(UserError, match="record=colours: needs all pixels of a picture"):
             taken(data)
 
 

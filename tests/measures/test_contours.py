@@ -10,10 +10,12 @@ from sklearn.preprocessing import FunctionTransformer
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.job import run
-from normbench.measures import contours
-from normbench.measures.contours import (
+from normbench.measures import planes
+from normbench.measures.planes import (
+    _choose_directions,
     _direction_of_most_excess,
     _is_at_least_cost,
+    _plane,
     _window,
 )
 from normbench.normalizers import PCASphere
@@ -113,7 +115,7 @@ def test_a_flat_direction_does_not_pass_for_one_with_much_excess(monkeypatch):
     """Separable classes: the model's least cost along flat directions is where no model holds."""
     tried = []
     monkeypatch.setattr(
-        contours,
+        planes,
         "_direction_of_most_excess",
         lambda *of: tried.append(of[4]) or _direction_of_most_excess(*of),
     )
@@ -170,11 +172,11 @@ def test_a_window_whose_axes_have_their_own_scales_shows_costs_of_one_size(axis)
     curved = np.roll([1e6, 10.0], axis)
     path = np.full((2, 2), 5.0)
     path[1, axis] = 7.0  # along the stiff axis alone
-    grid = _window(path, np.diag(curved), 21)
+    grid = _window(path, np.diag(curved), 1e5, 21)
     reach = [h * (line[-1] - line[0]) ** 2 for h, line in zip(curved, grid)]
     assert reach[1 - axis] == pytest.approx(0.01 * reach[axis])  # a tenth of the extent
-    square = _window(path, np.diag([10.0, 10.0]), 21)
-    one = _window(path[:1], np.diag(curved), 21)
+    square = _window(path, np.diag([10.0, 10.0]), 1.0, 21)
+    one = _window(path[:1], np.diag(curved), 1e5, 21)
     assert [line[-1] for line in one] == [6, 6]
     assert [line.mean() for line in square] == pytest.approx(path.mean(axis=0))
     assert [np.ptp(line) for line in square] == pytest.approx([2.6, 2.6])  # 0.3 more a side
@@ -256,7 +258,7 @@ def test_the_cost_is_tried_at_the_models_step_and_at_its_halves(monkeypatch):
         tried.append(weights)
         return np.zeros(len(weights))
 
-    monkeypatch.setattr(contours, "_evaluate", evaluate)
+    monkeypatch.setattr("normbench.measures.planes._evaluate", evaluate)
     values, slope, point = np.array([3.0, 2.0]), np.array([6.0, 8.0]), np.array([5.0, 7.0])
     _direction_of_most_excess(None, np.eye(2), values, slope, point)
     shares = [0.0, *(1 / 2**halvings for halvings in range(20))]
@@ -278,7 +280,7 @@ def test_the_direction_is_that_along_which_the_cost_falls_most(monkeypatch, firs
         (axis,) = np.flatnonzero(np.ptp(weights, axis=0))
         return np.array([first, second][axis])
 
-    monkeypatch.setattr(contours, "_evaluate", evaluate)
+    monkeypatch.setattr("normbench.measures.planes._evaluate", evaluate)
     found = _direction_of_most_excess(None, np.eye(2), np.ones(2), np.ones(2), np.zeros(2))
     assert found.tolist() == [0, 1]
 
@@ -290,7 +292,7 @@ def test_the_cost_is_tried_along_the_24_directions_with_the_most_excess(monkeypa
         (axis,) = np.flatnonzero(np.ptp(weights, axis=0))
         return np.array([0.0, -1.0 - axis])
 
-    monkeypatch.setattr(contours, "_evaluate", evaluate)
+    monkeypatch.setattr("normbench.measures.planes._evaluate", evaluate)
     slope = np.arange(26.0, 0.0, -1.0)
     found = _direction_of_most_excess(None, np.eye(26), np.ones(26), slope, np.zeros(26))
     assert np.flatnonzero(found).tolist() == [23]
@@ -303,7 +305,7 @@ def test_curvatures_that_differ_by_a_thousandth_are_of_different_directions(seco
     path = np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.5, 1.0]])
     hessian = Diagonal(4.0, second, 0.0, 0.0)
     descent = contoured([9.0, 1.0], reached=True)
-    _, told = contours._choose_directions(descent, hessian, path, np.zeros(4))
+    _, told = _choose_directions(descent, hessian, path, np.zeros(4))
     assert told == ("most curved direction", name)
 
 
@@ -311,21 +313,17 @@ def test_curvatures_that_differ_by_a_thousandth_are_of_different_directions(seco
 def test_of_directions_that_are_all_as_stiff_another_one_is_found_whatever_the_slope(axis):
     path = np.array([[1.0, 1.0, 1.0, 1.0], np.eye(4)[axis]])
     descent = contoured([9.0, 1.0], reached=True)
-    directions, _ = contours._choose_directions(
-        descent, Diagonal(4.0, 4.0, 4.0, 4.0), path, np.zeros(4)
-    )
+    directions, _ = _choose_directions(descent, Diagonal(4.0, 4.0, 4.0, 4.0), path, np.zeros(4))
     assert np.abs(directions[0]) == pytest.approx(np.eye(4)[axis], abs=1e-12)
     assert directions @ directions.T == pytest.approx(np.eye(2), abs=1e-12)
 
 
 def test_a_matrix_of_as_many_weights_as_may_be_is_decomposed(monkeypatch):
-    monkeypatch.setattr(contours, "MAX_DENSE_SIZE", 4)
+    monkeypatch.setattr("normbench.measures.planes.MAX_DENSE_SIZE", 4)
     monkeypatch.setattr(Diagonal, "krylov_eigenpairs", None)
     path = np.array([[1.0, 1.0, 1.0, 1.0], [0.1, 1.0, 3.0, 1.0]])
     descent = contoured([9.0, 1.0], reached=True)
-    directions, _ = contours._choose_directions(
-        descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, np.zeros(4)
-    )
+    directions, _ = _choose_directions(descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, np.zeros(4))
     assert directions.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
 
 
@@ -345,12 +343,10 @@ def test_without_a_least_cost_the_excess_is_that_of_the_end_or_where_it_rests_of
         given.append((values.tolist(), slope.tolist(), point.tolist()))
         return directions[0]
 
-    monkeypatch.setattr(contours, "_direction_of_most_excess", choose)
+    monkeypatch.setattr("normbench.measures.planes._direction_of_most_excess", choose)
     train = SimpleNamespace(shape=(1, 4), evaluate=evaluate)
     descent = contoured([9.0, 5.0, 1.0], train=train)
-    directions, told = contours._choose_directions(
-        descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, None
-    )
+    directions, told = _choose_directions(descent, Diagonal(4.0, 2.0, 1.0, 0.5), path, None)
     at = path[0 if rests else 2].tolist()
     assert given == [([2, 1, 0.5], at, at)]
     assert directions.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
@@ -360,7 +356,7 @@ def test_without_a_least_cost_the_excess_is_that_of_the_end_or_where_it_rests_of
 def test_without_curvature_the_plane_is_that_of_the_path_wherever_it_lies():
     train = SimpleNamespace(shape=(1, 4), hessian=lambda at: SimpleNamespace(is_zero=True))
     path = np.array([[0.0, 0.0, 5.0, 0.0], [3.0, 0.0, 5.0, 0.0], [3.0, 1.0, 5.0, 0.0]])
-    plane = contours._plane(SimpleNamespace(train=train), path, None, ())
+    plane = _plane(SimpleNamespace(train=train), path, None, ())
     assert plane.origin.tolist() == [3, 1, 5, 0]
     assert plane.directions[:, 2:] == pytest.approx(np.zeros((2, 2)), abs=1e-12)
     assert plane.directions @ plane.directions.T == pytest.approx(np.eye(2), abs=1e-12)
@@ -381,7 +377,7 @@ def test_without_a_least_cost_the_condition_is_that_at_the_end_of_the_path():
 @pytest.mark.parametrize(("side", "cells"), [(40, 40), (5, 21), (600, 61)])
 def test_a_grid_has_as_many_cells_as_may_be_computed(two_classes, monkeypatch, side, cells):
     """60 points and 4 weights: so many products for each cell."""
-    monkeypatch.setattr(contours, "PRODUCT_BUDGET", 60 * 4 * (side + 0.5) ** 2)
+    monkeypatch.setattr("normbench.measures.planes.PRODUCT_BUDGET", 60 * 4 * (side + 0.5) ** 2)
     parts = run(job(*two_classes, iterations=2, record=("contours",))).arrays["contours"]
     assert parts["cost"].shape == (cells, cells)
 

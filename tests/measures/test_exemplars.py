@@ -51,7 +51,7 @@ def test_points_that_are_all_alike_are_different_exemplars():
 
 @pytest.mark.parametrize("x", [X[:24], X[:, :1]])
 def test_too_few_points_or_features_are_refused(x):
-    with pytest.raises(UserError, match="record=exemplars: takes 25 points of 2 features"):
+    with pytest.raises(UserError, match="record=exemplars: needs at least 25 points of 2 "):
         arrays("exemplars", x=x)
 
 

@@ -22,7 +22,13 @@ from normbench.costs import least_squares, multiclass_softmax, perceptron, softm
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
-from normbench.measures import film
+from normbench.measures.film import (
+    SCORE_BUDGET,
+    Scene,
+    _descend_frames,
+    _is_plane,
+    _make_grid,
+)
 from normbench.normalizers import CholeskySphere, PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent, momentum
 
@@ -259,7 +265,7 @@ def test_the_grid_is_the_first_whose_round_border_costs_twice_the_excess(margin,
     )
     far = origin[1:] + np.array([[1.0, 0.0], [0.0, 0.5]]) @ np.linalg.inv(root)
     paths = np.insert(np.stack([far, far]), 0, 0.5, axis=2)
-    along, directions, grid = film._plane(scene, paths, origin)
+    along, directions, grid = _make_grid(scene, paths, origin)
     margins = [1.6, 2.4, 3.6, 5.4, 5.4]  # where none is wide enough, the last
     assert along[-1] == pytest.approx(margins[margins.index(margin) + (share > 1)])
     assert along == pytest.approx(-along[::-1])
@@ -276,10 +282,10 @@ def test_the_grid_is_the_first_whose_round_border_costs_twice_the_excess(margin,
 def test_work_is_bounded_from_both_sides():
     def most(count, frames):
         problem = SimpleNamespace(points=np.zeros((count, 2)))
-        return film._max_iterations(SimpleNamespace(problem=problem, maps=range(frames)))
+        return Scene.max_iterations.fget(SimpleNamespace(problem=problem, maps=range(frames)))
 
     assert most(100, 25) == 1000
-    assert most(10_000, 40) == film.SCORE_BUDGET / 400_000 == 500
+    assert most(10_000, 40) == SCORE_BUDGET / 400_000 == 500
     assert most(10**7, 40) == 100
 
 
@@ -290,8 +296,8 @@ def test_points_lie_on_a_line_wherever_it_is(away, across, kept):
     x = np.column_stack([rng.standard_normal(50), across * rng.standard_normal(50)])
     x = x @ np.array([[1.0, 1.0], [-1.0, 1.0]]) + away
     affine = SimpleNamespace(matrix=np.eye(2), centre=x.mean(axis=0))
-    assert film._is_plane(affine, x) == kept
-    assert not film._is_plane(SimpleNamespace(matrix=np.eye(3)[:2], centre=x.mean(axis=0)), x)
+    assert _is_plane(affine, x) == kept
+    assert not _is_plane(SimpleNamespace(matrix=np.eye(3)[:2], centre=x.mean(axis=0)), x)
 
 
 @pytest.mark.parametrize(("shrunk", "kept"), [(1e-11, True), (1e-13, False)])
@@ -300,7 +306,7 @@ def test_a_map_that_shrinks_one_direction_away_keeps_no_plane(shrunk, kept):
     affine = SimpleNamespace(matrix=np.diag([1 / 2, shrunk]), centre=x.mean(axis=0))
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     affine.centre = np.zeros(2)
-    assert film._is_plane(affine, x) == kept
+    assert _is_plane(affine, x) == kept
 
 
 @pytest.mark.parametrize("name", ["pca_sphere", "zca_sphere"])
@@ -375,7 +381,9 @@ def test_more_iterations_than_a_film_makes_are_said_to_be_more(monkeypatch):
     parts = made(PCASphere(), softmax, x + np.array([300.0, 0.0]), y)[-1].arrays["film"]
     assert parts["iterations"][0] == -1
     assert parts["iterations"][-1] > 0
-    monkeypatch.setattr(film, "SCORE_BUDGET", 500_000)  # as 36,000 points would have it
+    monkeypatch.setattr(
+        "normbench.measures.film.SCORE_BUDGET", 500_000
+    )  # as 36,000 points would have it
     few = made(PCASphere(), softmax)[-1].arrays["film"]
     assert few["most"] == 500_000 // (90 * len(few["matrix"]))
     assert few["cost"].shape == (74, 74)
@@ -434,7 +442,7 @@ def test_one_feature_and_three_are_refused_before_a_job_starts(features):
     job = Job(
         data, softmax, StandardScaler(), gradient_descent(), Settings((0.1,), record=("film",))
     )
-    with pytest.raises(UserError, match=f"record=film: is of two features.* many has {features}; "):
+    with pytest.raises(UserError, match=f"film: needs two features.* of {features} features, "):
         check(job)
 
 
@@ -461,7 +469,7 @@ def test_the_level_is_the_cost_of_the_starts_two_weights_at_the_bias_that_is_hel
 
 def test_little_work_makes_a_small_film(monkeypatch):
     assert filmed("standard", "softmax")[-1]["cost"].shape == (121, 121)
-    monkeypatch.setattr(film, "SCORE_BUDGET", 1.0)
+    monkeypatch.setattr("normbench.measures.film.SCORE_BUDGET", 1.0)
     few = made(StandardScaler(), softmax)[-1].arrays["film"]
     assert few["cost"].shape == (31, 31)
     assert few["most"] == 100
@@ -480,7 +488,7 @@ def test_the_border_of_the_grid_is_looked_at_all_around_the_origin():
         problem=SimpleNamespace(points=points), costs=costs, cost_range=lambda origin: (0.0, 1.0)
     )
     origin = np.array([5.0, 1.0, -2.0])
-    along, _, _ = film._plane(scene, np.array([[[5.0, 1.0, 0.0]]]), origin)
+    along, _, _ = _make_grid(scene, np.array([[[5.0, 1.0, 0.0]]]), origin)
     assert along[-1] == pytest.approx(1.6 * 2)  # the path is 2 away
     circle = asked[0] - origin
     assert circle[:, 0].tolist() == [0] * 32
@@ -509,16 +517,13 @@ class Falling:
         (-100.0, [-1, -1]),
     ],
 )
-def test_a_frame_arrives_at_the_first_iteration_that_costs_no_more_than_the_target(
-    monkeypatch, target, reached
-):
+def test_a_frame_arrives_at_the_first_iteration_that_costs_no_more_than_the_target(target, reached):
     """Two frames whose steps lower the cost by 1 and by 2, from 150 on, 120 times at most."""
-    monkeypatch.setattr(film, "_max_iterations", lambda scene: 120)
     maps = np.array([np.eye(3), np.diag([2.0, 1.0, 1.0])])
     start = np.array([150.0, 7.0, 8.0])
-    scene = SimpleNamespace(problem=Falling(), maps=maps, start=start)
+    scene = SimpleNamespace(problem=Falling(), maps=maps, start=start, max_iterations=120)
     steps = np.array([1.0, 0.5])  # times the square of the map's 2
-    iteration, path, cost, arrivals = film._descend_frames(scene, steps, target)
+    iteration, path, cost, arrivals = _descend_frames(scene, steps, target)
     assert arrivals.tolist() == reached
     np.testing.assert_array_equal(cost, 150 - np.outer([1, 2], iteration))
     np.testing.assert_array_equal(path[..., 0], cost)
@@ -541,12 +546,4 @@ def test_a_map_keeps_a_plane_by_what_it_makes_of_the_points(unit, shrunk, kept):
     x = points()[0]
     x = (x - x.mean(axis=0)) / x.std(axis=0) * [1e8, 1e-8]
     matrix = unit * np.diag([1e-8, shrunk * 1e8])
-    assert film._is_plane(SimpleNamespace(matrix=matrix, centre=np.zeros(2)), x) == kept
-
-
-@pytest.mark.parametrize(("is_complete", "told"), [(True, 4.0), (False, np.nan)])
-def test_a_condition_is_told_of_a_complete_spectrum(is_complete, told):
-    spectrum = SimpleNamespace(is_complete=is_complete, condition_number=4.0)
-    found = film._condition(SimpleNamespace(spectrum=spectrum))
-    assert found == pytest.approx(told, nan_ok=True)
-    assert np.isnan(film._condition(SimpleNamespace(spectrum=None)))
+    assert _is_plane(SimpleNamespace(matrix=matrix, centre=np.zeros(2)), x) == kept

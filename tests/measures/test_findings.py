@@ -22,8 +22,8 @@ from normbench import costs, names, optimizers
 from normbench.choices import preconditioned
 from normbench.datasets import make_dataset
 from normbench.job import run
-from normbench.measures import predictions, thresholds
 from normbench.measures.contract import FinishedJob, JudgedDescent
+from normbench.measures.curvature import thresholds
 from normbench.normalizers import Contrast, FeatureSelection, OnColumns, PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons
@@ -48,12 +48,6 @@ def test_the_median_of_several_starts_is_predicted(data):
         assert counts[0] == counts[1] or counts[0] > 20
 
 
-def test_the_error_of_a_prediction_is_its_largest_relative_one():
-    predicted, measured = np.array([2.0, 3.0, 1.0, 9.0]), np.array([2.0, 4.0, 0.0])
-    assert predictions._error(predicted, measured) == 0.25  # nothing is said where the cost is 0
-    assert predictions._error(predicted[2:], measured[2:]) is None
-
-
 @pytest.mark.parametrize(
     ("spectrum", "told", "words"),
     [
@@ -72,7 +66,7 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
         plan=door.plan(1),
         train=Bowl(),
     )
-    found = thresholds.MEASURE.take(FinishedJob(data, None, data.x, None, here))
+    found = thresholds.take(FinishedJob(data, None, data.x, None, here))
     assert {metric: found.metrics.get(metric.key) for metric in of} == {
         metric: told.get(metric) for metric in of
     }
@@ -95,7 +89,7 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     assert list(directions) == [0, 1, 2]
     np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
     for most, there in ((3, True), (2, False)):
-        monkeypatch.setattr("normbench.measures.scheme_faults.MAX_SERIES_DIRECTIONS", most)
+        monkeypatch.setattr("normbench.measures.data.MAX_SERIES_DIRECTIONS", most)
         few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
         assert (names.RIDGE_VARIANCE.key in few.series) == there
 

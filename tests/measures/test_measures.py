@@ -20,9 +20,8 @@ from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
 from normbench.measures.contract import Findings, FinishedJob, Measure
-from normbench.measures.histories import rejudge_histories
-from normbench.measures.judged import _separating_weights as separating_weights
-from normbench.measures.judged import judge_descent
+from normbench.measures.judged import find_separating_weights as separating_weights
+from normbench.measures.judged import judge_descent, rejudge_histories
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import shared, sizes

@@ -8,8 +8,8 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures import OF_OTHER_MODELS, by_layer, curvature
-from normbench.measures.by_layer import participation_ratio
+from normbench.measures.curvature import ALL_EIGENVALUES, measure_curvature
+from normbench.measures.networks import NO_COSINES, NO_NETWORK, participation_ratio
 from normbench.models import Mlp
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
@@ -119,11 +119,11 @@ def test_layers_of_batches_and_of_long_runs_are_measured_at_some_records(options
 def test_cosines_of_many_layers_are_left_out_and_a_note_says_so(monkeypatch):
     whole = outcome(Mlp([4, 3]), "by_layer")
     assert names.NOTE.key not in whole.findings.tags or (
-        by_layer.NO_COSINES not in whole.findings.tags[names.NOTE.key]
+        NO_COSINES not in whole.findings.tags[names.NOTE.key]
     )
-    monkeypatch.setattr(by_layer, "MAX_COSINE_LAYERS", 2)
+    monkeypatch.setattr("normbench.measures.networks.MAX_COSINE_LAYERS", 2)
     made = outcome(Mlp([4, 3]), "by_layer")
-    assert by_layer.NO_COSINES in made.findings.tags[names.NOTE.key]
+    assert NO_COSINES in made.findings.tags[names.NOTE.key]
     cosines = made.arrays["by_layer"][names.LAYER_COSINE.key]
     assert cosines.shape == (ITERATIONS + 1, 3)
     assert np.isnan(cosines).all()
@@ -168,16 +168,16 @@ def test_extreme_eigenvalues_are_those_of_differences_of_gradients(model):
 def test_extreme_eigenvalues_by_lanczos_are_those_of_the_matrix(monkeypatch):
     network, path = path_of(Mlp([5, 4]))
     hessian = network.hessian(path[-1])
-    largest, smallest, condition = curvature.measure_curvature(hessian)
+    largest, smallest, condition = measure_curvature(hessian)
     values = np.linalg.eigvalsh(hessian.matrix())
     live = values[values > len(values) * np.finfo(float).eps * values[-1]]
     assert condition == pytest.approx(live[-1] / live[0])
-    monkeypatch.setattr(curvature, "MAX_DENSE_CURVATURE", 10)
-    by_products = curvature.measure_curvature(hessian)
+    monkeypatch.setattr("normbench.measures.curvature.MAX_DENSE_CURVATURE", 10)
+    by_products = measure_curvature(hessian)
     assert by_products[:2] == pytest.approx((largest, smallest), rel=1e-4)
     assert np.isnan(by_products[2])
     notes = outcome(Mlp([5, 4]), "curvature").findings.tags[names.NOTE.key]
-    assert curvature.ALL_EIGENVALUES in notes
+    assert ALL_EIGENVALUES in notes
 
 
 INVARIANT = [
@@ -246,7 +246,7 @@ def test_what_does_not_apply_is_said():
     for record in ("by_layer", "weight_norms"):
         linear = outcome(None, record, start="zeros")
         assert record not in linear.arrays
-        note = f"{record}: {OF_OTHER_MODELS['network']}"
+        note = f"{record}: {NO_NETWORK}"
         assert note in linear.findings.tags[names.NOTE.key]
     plain = outcome(Mlp([3]), "weight_norms")
     assert "weight_norms" not in plain.arrays

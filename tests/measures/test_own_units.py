@@ -7,7 +7,7 @@ import pytest
 
 from normbench import names
 from normbench.datasets.dataset import OwnTargets
-from normbench.measures import own_units
+from normbench.measures.held_out import own_units
 
 RNG = np.random.default_rng(5)
 Z, Z_TEST = RNG.standard_normal((7, 2)), RNG.standard_normal((4, 2))
@@ -78,7 +78,7 @@ def test_costs_and_errors_are_the_medians_over_the_starts_of_each_step_size():
 
 
 def test_points_that_are_read_in_blocks_are_added_up(monkeypatch):
-    monkeypatch.setattr(own_units, "rows_per_block", lambda points: 3)
+    monkeypatch.setattr("normbench.measures.held_out.rows_per_block", lambda points: 3)
     assert told(finished())[1] == pytest.approx(expected(1), rel=1e-12)
 
 
@@ -106,4 +106,4 @@ def test_without_test_points_those_of_training_are_told(z_test):
     [(True, SCHEME, True), (False, SCHEME, False), (True, None, False)],
 )
 def test_own_units_are_of_targets_under_a_scheme_and_of_linear_scores(linear, scheme, applies):
-    assert own_units.MEASURE.applies(finished(linear=linear, scheme=scheme)) == applies
+    assert bool(own_units.take(finished(linear=linear, scheme=scheme)).of_steps) == applies

@@ -8,11 +8,11 @@ import pytest
 
 from normbench import names
 from normbench.datasets import make_dataset
-from normbench.measures import _merge_steps, contract, covariance
-from normbench.measures import folds as measure_folds
-from normbench.measures.contract import Findings, FinishedJob, OfStep
-from normbench.measures.grid import summarize_grid
-from normbench.measures.histories import rejudge_histories
+from normbench.measures import contract
+from normbench.measures.contract import FinishedJob
+from normbench.measures.data import covariance
+from normbench.measures.held_out import folds as measure_folds
+from normbench.measures.judged import rejudge_histories, summarize_grid
 from normbench.theory.shared import PointStatistics
 from normbench.verdicts.convergence import Judgement, Rules
 from tests.door import mapped
@@ -52,11 +52,13 @@ def test_a_grid_on_which_nothing_converges_has_no_largest():
 
 def spectrum(variances, live, scheme, l2=None):
     facts = PointStatistics(5.0, 4.0, 3.0, np.array(variances), live)
-    descent = None
-    if l2 is not None:
-        descent = SimpleNamespace(train=SimpleNamespace(linear=SimpleNamespace(l2=l2)))
-    cache = SimpleNamespace(facts=facts)
-    job = SimpleNamespace(points_cache=cache, scheme=scheme, judged_descent=descent)
+    descent = SimpleNamespace(
+        train=SimpleNamespace(linear=None if l2 is None else SimpleNamespace(l2=l2)),
+        settings=SimpleNamespace(theory="full"),
+        theory=SimpleNamespace(allows_point_theory=True),
+    )
+    cache, dataset = SimpleNamespace(facts=facts), SimpleNamespace(x=np.ones((1, 1)))
+    job = SimpleNamespace(points_cache=cache, scheme=scheme, descent=descent, dataset=dataset)
     found = covariance.take(job)
     numbers = (names.DEAD_DIRECTIONS, names.LOST_DIRECTIONS, names.DEAD_VARIANCE)
     return [found.metrics[metric.key] for metric in numbers], found
@@ -105,21 +107,6 @@ def test_a_spectrum_of_so_many_directions_is_a_series(directions, has_series):
     for ranks, values in found.series.values():
         assert ranks.tolist() == [*range(directions)]
         assert values.tolist() == [1.0] * directions
-
-
-def test_what_measures_find_of_one_step_size_is_put_together():
-    row, other = np.arange(3.0), np.arange(4.0)
-    findings = [
-        Findings(of_steps={2: OfStep({"a": 1.0}, {"r": row})}),
-        Findings(),
-        Findings(of_steps={0: OfStep({"a": 5.0}, {}), 2: OfStep({"b": 2.0}, {"s": other})}),
-    ]
-    merged = _merge_steps(findings)
-    assert {number: dict(one.metrics) for number, one in merged.items()} == {
-        2: {"a": 1.0, "b": 2.0},
-        0: {"a": 5.0},
-    }
-    assert {number: list(one.series) for number, one in merged.items()} == {2: ["r", "s"], 0: []}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
-from normbench.measures import targets
 from normbench.measures.contract import JudgedDescent
 from normbench.optimizers import gradient_descent
 from normbench.verdicts import refinement
@@ -136,7 +135,7 @@ def test_the_reported_targets_are_refined_or_all(refine, sizes, refined):
 
 
 def test_a_target_that_a_large_grid_misses_is_not_refined(monkeypatch):
-    monkeypatch.setattr(targets, "MAX_SMALL_PRODUCTS", 150 * 15 * 2 * 100 - 1)
+    monkeypatch.setattr("normbench.measures.targets.MAX_SMALL_PRODUCTS", 150 * 15 * 2 * 100 - 1)
     assert names.REFINED.key not in outcome([1e-5, 1e-4]).findings.tags
     assert names.REFINED.key in outcome([1e-5]).findings.tags
     assert names.REFINED.key in outcome([1.0, 10.0]).findings.tags  # which reaches it

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.datasets import UserError
 from normbench.job import Outcome
-from normbench.measures import FOLLOWS, explained
+from normbench.measures import FOLLOWS
 from normbench.measures.contract import BEST_STEP, RULES, STEP_VERDICTS, Findings
-from normbench.measures.grid import summarize_grid
-from normbench.measures.histories import rejudge_histories
+from normbench.measures.judged import rejudge_histories, summarize_grid
 from normbench.recording.reuse.recorded import RecordedRun
 from normbench.recording.store.records import RecordHeader, build_record
 from normbench.results.store.errors import ResultsError
@@ -95,7 +94,7 @@ def _judged_record(
         header: The header of the new record.
         dataset: The fields of the dataset input of the run.
         histories: The arrays of its descent, which `_check` has accepted: the histories, and what
-            else `measures.histories` keeps to judge them.
+            else `measures.judged.histories` keeps to judge them.
         rules: The new rules.
     """
     steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
@@ -113,7 +112,7 @@ def _judged_record(
         for name, dependency in dependencies.items()
         if not has_changed.get(dependency)
     }
-    findings = _findings(run, valid, steps, best, chosen)
+    findings = _findings(run, valid, steps, chosen)
     invalid = sorted(dependencies.keys() - valid.keys())
     if invalid:  # only another descent can give these findings
         findings = replace(
@@ -175,7 +174,6 @@ def _findings(
     run: RecordedRun,
     valid: Mapping[str, str],
     steps: tuple[Step, ...],
-    best: int | None,
     chosen: bool,
 ) -> Findings:
     """Return the findings of a run that are still valid, with new findings of the grid.
@@ -185,8 +183,7 @@ def _findings(
         valid: What each valid finding depends on, by its name. Those that depend on the verdicts of
             step sizes are not taken over: `summarize_grid` computes them again.
         steps: The step sizes, judged again.
-        best: The index of the shown step size; None without one.
-        chosen: Whether the setting `shown_step` chose it.
+        chosen: Whether the setting `shown_step` chose the shown step size.
     """
     row = run.row
     grid_findings = summarize_grid(steps, chosen)
@@ -199,10 +196,9 @@ def _findings(
     # The row has only the last value of a metric with several.
     series = {name: run.series(name) for name in metrics if names.axis_of(name)}
     metrics = {name: value for name, value in metrics.items() if name not in series}
-    metrics, tags = {**metrics, **grid_findings.metrics}, {**tags, **grid_findings.tags}
     return Findings(
-        metrics,
-        {**tags, names.EXPLANATION.key: explained(metrics, tags, steps, best)},
+        {**metrics, **grid_findings.metrics},
+        {**tags, **grid_findings.tags},
         series,
         seconds=row[names.THEORY_SECONDS.column],
         # Without a search the seconds are not recorded.

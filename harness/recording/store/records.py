@@ -18,6 +18,7 @@ from normbench.measures.contract import Findings
 from normbench.recording.store import thinned
 from normbench.results.safe import clean
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
+from normbench.results.words import reasons, sentences
 from normbench.verdicts.judging import Step
 
 REASON_WITHOUT_BEST = {
@@ -79,16 +80,26 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
     """
     tags = {**header.tags, **_texts(outcome.findings.tags)}
     metrics: list[Entry] = []
+    shown_step_tags: dict[str, str] = {}
     if outcome.best is not None:
         best = outcome.steps[outcome.best]
         # Iterations to a target are those of the best step size for that target, in the findings.
         finding_keys = outcome.findings.metrics
         metrics += [entry for entry in _metrics(best) if entry[0] not in finding_keys]
-        tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
+        shown_step_tags = {
+            names.VERDICT.key: best.verdict,
+            names.STEP_TAG.key: f"{best.step_size:g}",
+        }
+        tags |= shown_step_tags
         tags |= {names.THINNED.key: "true"} if _is_thinned(best) else {}
     elif outcome.steps:  # no step size is ranked; `UNRANKED` lists these verdicts, mildest first
         verdict = min((step.verdict for step in outcome.steps), key=names.UNRANKED.index)
         tags |= {names.VERDICT.key: verdict, names.REASON.key: REASON_WITHOUT_BEST[verdict]}
+    if outcome.steps:
+        record = reasons.SchemeRecord(
+            outcome.findings.metrics, {**outcome.findings.tags, **shown_step_tags}
+        )
+        tags[names.EXPLANATION.key] = _text(sentences.paragraph(reasons.explain_scheme(record)))
     if outcome.arrays:
         tags[names.RECORDED.key] = ",".join(outcome.arrays)
     verdicts = Counter(step.verdict for step in outcome.steps)

@@ -7,8 +7,9 @@ from matplotlib.text import Text
 import normbench
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import iris
-from normbench.measures import biplot, inputs
+from normbench.measures import points as points_module
 from normbench.measures.contract import FinishedJob
+from normbench.measures.points import MAX_ARROWS, biplot
 from normbench.results.figures import biplot as drawn
 from normbench.results.figures import loadings
 from normbench.results.figures.base import landmarks
@@ -35,7 +36,7 @@ def arrays(found, label):
 def test_over_all_directions_the_cosines_between_arrows_are_correlations():
     """And over two within what the other two directions leave: 0.14 on iris."""
     z = (iris().x - iris().x.mean(axis=0)) / iris().x.std(axis=0)
-    deviations, directions = inputs.principal_directions(z)
+    deviations, directions = points_module.principal_directions(z)
 
     def cosines(loadings):
         unit = loadings / np.linalg.norm(loadings, axis=1)[:, None]
@@ -60,7 +61,7 @@ def test_what_is_kept_is_of_the_two_leading_directions(found):
 def test_a_direction_without_variance_has_its_points_at_0():
     x = np.column_stack([iris().x[:, 0], np.full(150, 3.0)])
     data = make_dataset("flat", x, iris().y, class_names=list("abc"), source="-")
-    parts = biplot.MEASURE.take(FinishedJob(data, None, x, PointsCache(x))).arrays
+    parts = biplot.take(FinishedJob(data, None, x, PointsCache(x))).arrays
     assert parts["points"].std(axis=0) == pytest.approx([1, 0])
     assert parts["shares"].tolist() == [1, 0]
 
@@ -68,15 +69,17 @@ def test_a_direction_without_variance_has_its_points_at_0():
 def test_one_feature_is_refused_and_many_are_cut():
     rng = np.random.default_rng(0)
     one = make_dataset("one", rng.standard_normal((9, 1)), np.arange(9) % 2, source="-")
-    with pytest.raises(UserError, match="record=biplot: is of two features and more; one has one"):
-        biplot.MEASURE.check(one, None)
+    with pytest.raises(
+        UserError, match="record=biplot: needs 2 to 4096 features; one has 9 points of 1"
+    ):
+        biplot.check(one, None)
     wide = rng.standard_normal((80, 70))
     found = normbench.compare(
         wide, np.arange(80) % 2, normalizers=["identity"], record=["biplot"], iterations=1
     )
     kept = np.hypot(*arrays(found, "identity")["loadings"].T)
-    deviations, directions = inputs.principal_directions(wide)
-    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.MAX_ARROWS :]
+    deviations, directions = points_module.principal_directions(wide)
+    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-MAX_ARROWS:]
     assert np.sort(kept) == pytest.approx(longest)
     assert arrays(found, "identity")["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
     assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12

@@ -1,24 +1,27 @@
-"""The cost on a plane of weights: a grid around the path of the best step size and the minimum."""
+"""Pictures of the best step size in two dimensions: path, contours, boundary, fitted curve."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from normbench.engine.hessian import Hessian
-from normbench.measures import points
 from normbench.measures.contract import (
     BEST_STEP,
-    LINEAR_OR_CONVEX,
     Array,
     Findings,
     FinishedJob,
     JudgedDescent,
-    Measure,
+    gradient_at,
+    measure,
 )
-from normbench.measures.inputs import names_of, weights_of_least_cost
+from normbench.measures.points import coordinate_names, points, sample
+from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import fix_signs
 from normbench.theory import spectra
+from normbench.theory.minimum import weights_of
 
+BOUNDARY_SIDE = 160  # cells along one side
+CURVE = 400  # points of the curve of one feature
 CONTOUR_SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
 PRODUCT_BUDGET = 1e11  # multiplications that a grid may take
 MODELS_PER_CHUNK = 64  # evaluated together
@@ -32,8 +35,95 @@ GRADIENT_TOLERANCE = 1e-12
 MAX_SQUARE_CONDITION = 100.0  # beyond it, the axes have different scales
 MAX_PLANE_WEIGHTS = 3  # with so few weights, the path of every step size lies in the picture
 CONTOUR_PATH_LENGTH = 50  # iterations of such a path, evenly on a log scale
-END, LEAST = "the end of the path", "the least cost"
 HALF_WIDTH = 0.65  # of the window, as a share of the extent of the path
+
+
+@measure("path", depends_on=BEST_STEP)
+def path(job: FinishedJob) -> Findings:
+    """Return the weights along the descent of the best step size, from the first start.
+
+    `iteration` (k,), `weights` (k, *shape), `cost` (k,) and `step_size` (). The iterations are all,
+    or evenly thinned ones where the path would be too large.
+    """
+    step_size = np.array(job.descent.best_step.step_size)
+    return Findings(arrays={**job.descent.recorded_path._asdict(), "step_size": step_size})
+
+
+@measure(
+    "boundary",
+    depends_on=BEST_STEP,
+    suits=lambda data: data.x.shape[1] == 2 and data.classes > 1,
+    needs="classes in two features",
+)
+def boundary(job: FinishedJob) -> Findings:
+    """Return the classes over the plane, by the best step's last weights of the first start.
+
+    `a`, `b` (G,): the two features of the cells' centres, as they are in the data. `predicted`
+    (G, G): class indices; row i is at b[i], column j at a[j]. `points` (p, 2), at most 2,000, with
+    `target` and `class_names`; `names` (2,) of the features; `misclassified` (), the number of
+    training points that this run misclassifies, NaN where it diverged. A network that normalizes
+    points together uses the statistics of the training points here, or its running ones if it keeps
+    them.
+    """
+    dataset, descent = job.dataset, job.descent
+    low, high = dataset.x.min(axis=0), dataset.x.max(axis=0)
+    beyond = 0.1 * np.where(high > low, high - low, 1.0)  # on both sides; 1.0: a constant feature
+    a, b = np.linspace(low - beyond, high + beyond, BOUNDARY_SIDE).T
+    cells = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
+    z = np.asarray(job.scheme.transform(cells), dtype=descent.start.dtype)
+    predicted = predict_classes(descent.train.scores(descent.best_weights, z))
+    indices, target_arrays = sample(dataset)
+    counts = descent.histories.misclassifications
+    assert counts is not None  # of classes
+    return Findings(
+        arrays={
+            "a": a.astype(np.float64),
+            "b": b.astype(np.float64),
+            "predicted": predicted.reshape(len(b), len(a)).astype(np.int16),
+            "points": dataset.x[indices].astype(np.float64),
+            "names": np.array(dataset.feature_names, dtype=np.str_),
+            "misclassified": np.array(counts[descent.best_run, -1]),
+            **target_arrays,
+        }
+    )
+
+
+def predict_classes(scores: Array) -> Array:
+    """Return the class indices `(p,)` of scores `(C, p)`; of one score, 1 where it is positive."""
+    return np.asarray(scores[0] > 0 if len(scores) == 1 else scores.argmax(axis=0))
+
+
+@measure(
+    "fit",
+    depends_on=BEST_STEP,
+    suits=lambda data: data.x.shape[1] == 1 and data.classes <= 2,
+    needs="one feature, for a curve over it, and real targets or two classes",
+)
+def fit(job: FinishedJob) -> Findings:
+    """Return the curve of the best step's last weights from the first start, under the scheme.
+
+    `x` (G,): values of the feature. `prediction` (G,): the score, for real targets; for two
+    classes, counted as -1 and +1, the score of least squares, which is fitted to these numbers, and
+    of other costs the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax cost's model has
+    at a difference s of scores. `points` (p, 2): features and targets in the same units, at most
+    2,000.
+    """
+    dataset, descent = job.dataset, job.descent
+    low, high = float(dataset.x.min()), float(dataset.x.max())
+    beyond = 0.05 * (high - low)
+    x = np.linspace(low - beyond, high + beyond, CURVE)
+    z = np.asarray(job.scheme.transform(x[:, None]), dtype=np.float64)
+    scores = descent.train.scores(descent.best_weights, z)
+    target, prediction = dataset.y.astype(np.float64), scores[0]
+    if dataset.classes:
+        target = 2 * target - 1  # class 0 becomes -1
+        if len(scores) == 2:
+            prediction = np.tanh((scores[1] - scores[0]) / 2)
+        elif not descent.train.traits.squares:
+            prediction = np.tanh(scores[0] / 2)
+    indices, _ = sample(dataset)
+    drawn = np.column_stack([dataset.x[indices, 0], target[indices]])
+    return Findings(arrays={"x": x, "prediction": prediction, "points": drawn})
 
 
 class Plane(NamedTuple):
@@ -51,8 +141,13 @@ class Plane(NamedTuple):
     names: tuple[str, str]
     held: str = ""
 
+    def project(self, weights: Array) -> Array:
+        """Return the coordinates (.., 2) of flat weights (.., n)."""
+        return (weights - self.origin) @ self.directions.T
 
-def take(job: FinishedJob) -> Findings:
+
+@measure("contours", depends_on=BEST_STEP)
+def contours(job: FinishedJob) -> Findings:
     """Return the costs over a plane.
 
     The plane: bias and weight of a single feature; the two weights of two features; otherwise the
@@ -64,58 +159,73 @@ def take(job: FinishedJob) -> Findings:
     the end, NaN without curvature; `names` (2,) of the axes; `held` (), the weight that is held
     constant; `through` (), the point of the plane in words; `step_size` (). Of two features also
     the points that `points` returns, the `point_names` (2,) of their coordinates, their `target`
-    and `class_names`. Of at most 3 weights also what `_trace_paths` returns. No arrays where no
-    step size represents the scheme.
+    and `class_names`. Of at most 3 weights also what `_trace_paths` returns. A note in their place
+    for a network whose cost is not convex.
     """
     descent = job.descent
-    if descent.best is None:
-        return Findings()
+    train = descent.train
+    if train.linear is None and not train.convex:
+        reason = "is for model=linear, and these scores are not linear in the weights"
+        return Findings(notes=(f"contours: {reason}",))
     walk = descent.recorded_path
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
     minimum = weights_of_least_cost(descent)
     through = weights[-1] if minimum is None else minimum
-    plane = _plane(descent, weights, minimum, names_of(job))
-    path = (weights - plane.origin) @ plane.directions.T
+    plane = _plane(descent, weights, minimum, coordinate_names(job))
+    path_on_plane = plane.project(weights)
     # Where the minimum is on the plane; of shape (0,) where it is unknown.
-    least = np.zeros(0) if minimum is None else (minimum - plane.origin) @ plane.directions.T
-    plane_hessian = _plane_hessian(descent, plane, through)
+    least = np.zeros(0) if minimum is None else plane.project(minimum)
+    hessian = train.hessian(through.reshape(train.shape))
+    products = [hessian.times(row.reshape(hessian.shape)).ravel() for row in plane.directions]
+    plane_hessian = plane.directions @ np.transpose(products)  # (2, 2)
     # Two where the cost is curved in every direction of the plane, else fewer.
     values = spectra.eigenvalues_above_rounding(np.linalg.eigvalsh(plane_hessian), 2)
-    side = int(
-        np.clip(
-            np.sqrt(PRODUCT_BUDGET / (len(job.points_cache.x) * weights.shape[1])),
-            *CONTOUR_SIDE_BOUNDS,
-        )
+    condition = values[0] / values[1] if len(values) == 2 else np.nan
+    affordable = np.sqrt(PRODUCT_BUDGET / (len(job.points_cache.x) * weights.shape[1]))
+    a, b = _window(
+        np.vstack([path_on_plane, least.reshape(-1, 2)]),
+        plane_hessian,
+        condition,
+        int(np.clip(affordable, *CONTOUR_SIDE_BOUNDS)),
     )
-    a, b = _window(np.vstack([path, least.reshape(-1, 2)]), plane_hessian, side)
-    point_arrays: dict[str, Array] = {}
+    cells = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
+    costs = [
+        _evaluate(descent, plane.origin + chunk @ plane.directions)
+        for chunk in np.array_split(cells, max(1, len(cells) // MODELS_PER_CHUNK))
+    ]
+    arrays = {
+        "a": a,
+        "b": b,
+        "cost": np.concatenate(costs).reshape(len(b), len(a)),
+        "path": path_on_plane,
+        "iteration": walk.iteration,
+        "path_cost": walk.cost,
+        "minimum": least,
+        "least": np.array(descent.judging_context.minimum),
+        "condition": np.array(condition),
+        "names": np.array(plane.names),
+        "held": np.array(plane.held),
+        "through": np.array("the end of the path" if minimum is None else "the least cost"),
+        "step_size": np.array(descent.best_step.step_size),
+    }
     if job.z.shape[1] == 2:
         drawn = points.take(job).arrays
-        point_arrays = {name: drawn[name] for name in ("points", "target", "class_names")}
-        point_arrays["point_names"] = drawn["names"]
-    return Findings(
-        arrays={
-            **point_arrays,
-            "a": a,
-            "b": b,
-            "cost": _costs(descent, plane, a, b),
-            "path": path,
-            "iteration": walk.iteration,
-            "path_cost": walk.cost,
-            "minimum": least,
-            "least": np.array(descent.judging_context.minimum),
-            "condition": np.array(values[0] / values[1] if len(values) == 2 else np.nan),
-            "names": np.array(plane.names),
-            "held": np.array(plane.held),
-            "through": np.array(END if minimum is None else LEAST),
-            "step_size": np.array(descent.best_step.step_size),
-            **(
-                _trace_paths(descent, plane, minimum)
-                if weights.shape[1] <= MAX_PLANE_WEIGHTS
-                else {}
-            ),
-        }
-    )
+        arrays |= {name: drawn[name] for name in ("points", "target", "class_names")}
+        arrays["point_names"] = drawn["names"]
+    if weights.shape[1] <= MAX_PLANE_WEIGHTS:
+        arrays |= _trace_paths(descent, plane, minimum)
+    return Findings(arrays=arrays)
+
+
+def weights_of_least_cost(descent: JudgedDescent) -> Array | None:
+    """Return the weights of the least cost, flat `(C (M + 1),)`.
+
+    None where no weights attain it or none are known, and for scores that are not linear.
+    """
+    least, linear = descent.least, descent.train.linear
+    if least.case != ATTAINED or least.scores is None or linear is None:
+        return None
+    return weights_of(least.scores, linear.points).ravel()
 
 
 def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) -> dict[str, Array]:
@@ -132,25 +242,22 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
         (n, 2): after k steps of size h the weights are at the minimum plus the sum of
         `(1 - h curvature)^k swing`.
     """
-    last = descent.settings.records
+    last, starts, train = descent.settings.records, len(descent.start), descent.train
     iterations = np.geomspace(1, max(last, 1), CONTOUR_PATH_LENGTH).round().astype(int)
     iterations = np.unique(np.r_[0, iterations])
     iterations = iterations[iterations <= last]
     rows = {k: row for row, k in enumerate(iterations.tolist())}
-    starts = len(descent.start)
     paths = np.full((len(descent.steps) * starts, len(iterations), 2), np.nan)
 
     def observe(k: int, alive: Array, weights: Array) -> None:
         """Project the weights of the remaining runs on the plane."""
-        flat = weights.reshape(len(weights), -1).astype(np.float64)
-        paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
+        paths[alive, rows[k]] = plane.project(weights.reshape(len(weights), -1).astype(np.float64))
 
     descent.rounds.replay(rows, observe)
     arrays = {"paths_at": iterations, "paths": paths[::starts]}
-    train = descent.train
-    quadratic = train.linear is not None and train.linear.traits.quadratic
     # Only then does a formula give the weights of any step size and iteration.
-    if minimum is not None and descent.plain and quadratic:
+    is_quadratic = train.linear is not None and train.linear.traits.quadratic
+    if minimum is not None and descent.plain and is_quadratic:
         values, vectors = np.linalg.eigh(train.hessian(minimum.reshape(train.shape)).matrix())
         offset = (descent.start[0].ravel() - minimum) @ vectors
         arrays |= {"curvature": values, "swing": (vectors * offset).T @ plane.directions.T}
@@ -293,10 +400,8 @@ def _slope(
     """
     if minimum is not None:
         return hessian.times((weights - minimum).reshape(hessian.shape)).ravel()
-    model = weights.reshape(1, *descent.train.shape).astype(descent.start.dtype)
-    gradient = descent.train.evaluate(model).gradient
-    assert gradient is not None
-    return gradient.ravel().astype(np.float64)
+    model = weights.reshape(descent.train.shape).astype(descent.start.dtype)
+    return gradient_at(descent.train, model)
 
 
 def _project_slope(space: Array, slope: Array) -> Array:
@@ -306,19 +411,9 @@ def _project_slope(space: Array, slope: Array) -> Array:
     return projection / length if length > 0 else space[:, 0]
 
 
-def _plane_hessian(descent: JudgedDescent, plane: Plane, weights: Array) -> Array:
-    """Return the Hessian at weights (n,) in the two coordinates of the plane, `D H D'` `(2, 2)`.
-
-    D `(2, n)` holds the directions of the plane.
-    """
-    hessian = descent.train.hessian(weights.reshape(descent.train.shape))
-    products = [
-        hessian.times(direction.reshape(hessian.shape)).ravel() for direction in plane.directions
-    ]
-    return plane.directions @ np.transpose(products)
-
-
-def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Array]:
+def _window(
+    inside: Array, plane_hessian: Array, condition: float, side: int
+) -> tuple[Array, Array]:
     """Return the grid along both axes of the plane, around some of its points.
 
     The window is a square unless the contours are too elongated for one. Then each axis has a scale
@@ -327,6 +422,8 @@ def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Arra
     Args:
         inside: Points of the plane that the window must contain, `(k, 2)`.
         plane_hessian: The Hessian on the plane, `(2, 2)`.
+        condition: Its condition number; NaN with fewer than two curvatures: contours then do not
+            close, and no scale fits them.
         side: The number of grid points G along each axis.
 
     Returns:
@@ -334,40 +431,19 @@ def _window(inside: Array, plane_hessian: Array, side: int) -> tuple[Array, Arra
     """
     low, high = inside.min(axis=0), inside.max(axis=0)
     extent = high - low
-    values = spectra.eigenvalues_above_rounding(np.linalg.eigvalsh(plane_hessian), 2)
-    # With fewer than two curvatures contours do not close, and no scale fits them.
-    if len(values) == 2 and values[0] > MAX_SQUARE_CONDITION * values[1]:
+    half = np.full(2, HALF_WIDTH * extent.max())
+    if condition > MAX_SQUARE_CONDITION:
         # Of equal cost, a move along b is `ratio` times one along a. An axis on which the path is
         # short shows at least a tenth of what the other axis shows, so converted.
         ratio = np.sqrt(plane_hessian[0, 0] / plane_hessian[1, 1])
         half = HALF_WIDTH * np.maximum(extent, 0.1 * extent[::-1] * [1 / ratio, ratio])
-    else:
-        half = np.full(2, HALF_WIDTH * extent.max())
     half = np.where(half > 0, half, half.max() or 1.0)  # a path of one point has no extent
     middle = (low + high) / 2
     a, b = (m + np.linspace(-h, h, side) for m, h in zip(middle, half))
     return a, b
 
 
-def _costs(descent: JudgedDescent, plane: Plane, a: Array, b: Array) -> Array:
-    """Return the costs on the grid of coordinates a and b of the plane, `(len(b), len(a))`."""
-    grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
-    costs = [
-        _evaluate(descent, plane.origin + chunk @ plane.directions)
-        for chunk in np.array_split(grid, max(1, len(grid) // MODELS_PER_CHUNK))
-    ]
-    return np.concatenate(costs).reshape(len(b), len(a))
-
-
 def _evaluate(descent: JudgedDescent, weights: Array) -> Array:
     """Return the training costs (k,) of k models, with flat weights (k, n)."""
     models = weights.astype(descent.start.dtype).reshape(-1, *descent.train.shape)
     return descent.train.evaluate(models, with_gradient=False).costs
-
-
-MEASURE = Measure(
-    take,
-    record="contours",
-    model_kind=LINEAR_OR_CONVEX,
-    depends_on=BEST_STEP,
-)
