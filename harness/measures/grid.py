@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from normbench import names
 from normbench.measures.contract import STEP_VERDICTS, Findings, FinishedJob, Measure
-from normbench.verdicts.convergence import largest_convergent, largest_falling
-from normbench.verdicts.judging import Step
+from normbench.verdicts.judging import Step, largest_convergent, largest_falling
 
 UNKNOWN = float("nan")
 
@@ -26,16 +25,11 @@ def summarize_grid(steps: Sequence[Step], chosen: bool) -> Findings:
         chosen: Whether the setting `shown_step` chose the step size that represents the scheme;
             the tag `step_chosen` then says so.
     """
-    sizes = [step.step_size for step in steps]
-    judgements = [step.judgement for step in steps]
-    convergent = largest_convergent(sizes, judgements)
-    falling = largest_falling(sizes, judgements)
+    convergent, falling = largest_convergent(steps), largest_falling(steps)
     metrics = {
         names.LARGEST_CONVERGENT.key: convergent.step_size or UNKNOWN,
         names.LARGEST_FALLING.key: falling.step_size or UNKNOWN,
-        names.STEPS_LEVELLED.key: sum(
-            judgement.verdict == names.CONVERGED for judgement in judgements
-        ),
+        names.STEPS_LEVELLED.key: sum(step.verdict == names.CONVERGED for step in steps),
     }
     tags = {
         names.CENSORED.key: str(convergent.censored).lower(),
