@@ -24,7 +24,7 @@ from normbench.measures.contract import (
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import find_least_cost, theorize
 from normbench.theory.shared import PointsCache
-from normbench.verdicts import convergence, judging
+from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules, shadow_tolerance_share
 from normbench.verdicts.judging import JudgingContext, Shadows, Step
 from normbench.verdicts.search import Search
@@ -223,13 +223,11 @@ def summarize_grid(steps: Sequence[Step], chosen: bool) -> Findings:
         chosen: Whether the setting `shown_step` chose the step size that represents the scheme;
             the tag `step_chosen` then says so.
     """
-    sizes, judgements = [step.step_size for step in steps], [step.judgement for step in steps]
-    convergent = convergence.largest_convergent(sizes, judgements)
-    falling = convergence.largest_falling(sizes, judgements)
+    convergent, falling = judging.largest_convergent(steps), judging.largest_falling(steps)
     metrics = {
         names.LARGEST_CONVERGENT.key: convergent.step_size or UNKNOWN,
         names.LARGEST_FALLING.key: falling.step_size or UNKNOWN,
-        names.STEPS_LEVELLED.key: sum(j.verdict == names.CONVERGED for j in judgements),
+        names.STEPS_LEVELLED.key: sum(step.verdict == names.CONVERGED for step in steps),
     }
     tags = {
         names.CENSORED.key: str(convergent.censored).lower(),

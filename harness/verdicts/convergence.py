@@ -7,7 +7,6 @@ that fails has `failed`). A history is the costs `(k,)` of one run, from iterati
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,27 +82,6 @@ class Judgement:
         return self.verdict != names.CONVERGED and not is_slow
 
 
-class Largest(NamedTuple):
-    """The largest step size of a grid that passes a rule.
-
-    Attributes:
-        step_size: The step size; None where none passes.
-        censored: Whether no larger step size of the grid fails, so that the limit may lie beyond
-            the grid.
-    """
-
-    step_size: float | None
-    censored: bool
-
-
-class Spread(NamedTuple):
-    """Median and quartiles over starts."""
-
-    median: float
-    q1: float
-    q3: float
-
-
 def judge(
     history: History,
     diverged: bool,
@@ -140,19 +118,20 @@ def judge(
         return Judgement(names.DIVERGED, reason)
     if len(history) < 2:
         return Judgement(names.NOT_CONVERGED, "no step was made")
+    first, last = float(history[0]), float(history[-1])
     # The excess at the end of the run, first, and of its shadows.
-    ends = np.array([history[-1], *shadows])
-    ends = ends[~np.isnan(ends)] - minimum
-    scale = starting_excess(float(history[0]), minimum, epsilon)
+    ends = np.array([last, *shadows]) - minimum
+    ends = ends[~np.isnan(ends)]
+    scale = starting_excess(first, minimum, epsilon)
     if scaled and scale > 0 and np.all(ends > rules.diverged * scale):
         # `starting_excess` gives the cost itself where the excess is rounding.
-        start_quantity = "excess" if scale == float(history[0]) - minimum else "cost"
+        start_quantity = "excess" if scale == first - minimum else "cost"
         reason = f"the cost ends at over {rules.diverged:g} times the start's {start_quantity}"
         return Judgement(names.DIVERGED, reason)
-    if np.any(np.abs(ends - ends[0]) > shadow_tolerance(float(history[0]), minimum, epsilon)):
+    if np.any(np.abs(ends - ends[0]) > shadow_tolerance_share(epsilon) * scale):
         reason = "a shadow that starts next to it ends elsewhere"
         return Judgement(names.BY_ROUNDING, reason)
-    rounding = ROUNDING_EPSILONS * epsilon * abs(float(history[0]))
+    rounding = ROUNDING_EPSILONS * epsilon * abs(first)
     if is_tied(history, rounding):
         return Judgement(names.NOT_CONVERGED, "tie: the cost neither falls nor rises", tied=True)
     # `down`: the cost falls at every step; `low`: overall, with small rises.
@@ -161,13 +140,13 @@ def judge(
     if has_converged(history, minimum, rules):
         return Judgement(names.CONVERGED, "", down, sinks=low)
     if is_cycling(history, rules, rounding):
-        above = ", and it ends above the start"
-        reason = "the cost rises at the end of the run and finds no new low"
-        return Judgement(names.CYCLING, reason + (above if history[-1] > history[0] else ""))
-    if noisy and tail_length(history, rules) >= len(history) - 1:
+        above = ", and it ends above the start" if last > first else ""
+        reason = f"the cost rises at the end of the run and finds no new low{above}"
+        return Judgement(names.CYCLING, reason)
+    records, tail = len(history) - 1, tail_length(history, rules)
+    if noisy and tail >= records:
         reason = (
-            f"{len(history) - 1} records are too few to say whether the cost is at rest: the tail "
-            f"is {tail_length(history, rules)}"
+            f"{records} records are too few to say whether the cost is at rest: the tail is {tail}"
         )
     elif is_flat(history, rules):
         reason = f"flat, but not under {rules.excess:g} of the starting excess cost"
@@ -176,23 +155,6 @@ def judge(
     else:
         reason = "the cost rises at times and is not at rest at the end"
     return Judgement(names.NOT_CONVERGED, reason, down, sinks=low)
-
-
-def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
-    """Return how far apart the costs of a run and of its shadow may be.
-
-    A shadow is the same run from a start perturbed by rounding. If the costs are further apart,
-    rounding decides where the run ends.
-
-    Args:
-        first: The cost at the start.
-        minimum: The least cost that is known.
-        epsilon: Machine epsilon of the run's type.
-
-    Returns:
-        A difference of costs.
-    """
-    return shadow_tolerance_share(epsilon) * starting_excess(first, minimum, epsilon)
 
 
 def starting_excess(first: float, minimum: float, epsilon: float) -> float:
@@ -398,8 +360,8 @@ def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
     counts_text = ", ".join(
         f"{counts[verdict]} {verdict}" for verdict in VERDICT_ORDER if counts[verdict]
     )
-    reason = f"of {len(judgements)} starts: {counts_text}" if len(counts) > 1 else ""
-    reason = "; ".join(reason_part for reason_part in (reason, worst.reason) if reason_part)
+    starts = f"of {len(judgements)} starts: {counts_text}" if len(counts) > 1 else ""
+    reason = "; ".join(filter(None, (starts, worst.reason)))
     flags = zip(*((judgement.falls, judgement.tied, judgement.sinks) for judgement in judgements))
     return Judgement(worst.verdict, reason, *(all(flag) for flag in flags))
 
@@ -417,78 +379,15 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
     Returns:
         An iteration for each run; NaN where a run never stays as low.
     """
-    ends = [history[-1] for history in histories if history is not None]
-    if not ends:
+    ranked = [history for history in histories if history is not None]
+    if not ranked:
         return [float("nan")] * len(histories)
-    start = next(history[0] for history in histories if history is not None)
-    goal = min(ends) + names.TIED * max(float(start) - minimum, 0.0)
+    start_excess = max(float(ranked[0][0]) - minimum, 0.0)
+    goal = min(history[-1] for history in ranked) + names.TIED * start_excess
+    unranked = np.array([np.nan])
     return [
-        float("nan") if history is None else arrival_iteration(history, goal)
-        for history in histories
+        arrival_iteration(unranked if history is None else history, goal) for history in histories
     ]
-
-
-def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest converged step size from the smallest that converges up to one that fails.
-
-    A step size that converges above one that fails does not count. Failures below the smallest step
-    size that converges are ignored, since those step sizes were not too large.
-
-    Args:
-        step_sizes: S step sizes, in any order.
-        judgements: The judgement on each step size.
-
-    Returns:
-        The step size, None without one, and whether nothing above it fails.
-    """
-    pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
-    converging = [
-        index for index, (_, judgement) in enumerate(pairs) if judgement.verdict == names.CONVERGED
-    ]
-    if not converging:
-        # Even then the limit may lie above the grid, unless some step size was too large.
-        moving = _drop_leading_ties(step_sizes, judgements)
-        return Largest(None, not any(judgement.fails for _, judgement in moving))
-    largest = None
-    for size, judgement in pairs[converging[0] :]:
-        if judgement.fails:
-            return Largest(largest, False)
-        if judgement.verdict == names.CONVERGED:
-            largest = size
-    return Largest(largest, True)
-
-
-def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest step size up to which the cost falls throughout at every step size.
-
-    Step sizes that are too small to move the cost do not count.
-
-    Args:
-        step_sizes: S step sizes, in any order.
-        judgements: The judgement on each step size.
-
-    Returns:
-        The step size, None without one, and whether the cost falls at all larger ones too.
-    """
-    largest = None
-    for size, judgement in _drop_leading_ties(step_sizes, judgements):
-        if not judgement.falls:
-            return Largest(largest, False)
-        largest = size
-    return Largest(largest, True)
-
-
-def _drop_leading_ties(
-    step_sizes: Sequence[float], judgements: Sequence[Judgement]
-) -> list[tuple[float, Judgement]]:
-    """Return step sizes, increasing, with their judgements, without the ties at the small end.
-
-    Those ties are of step sizes so small that they move the cost by less than rounding. A tie above
-    a step size that moves the cost is kept: it is one at `2/L`. Where all are ties, all are kept.
-    """
-    pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
-    moving = [number for number, (_, judgement) in enumerate(pairs) if not judgement.tied]
-    return pairs[moving[0] if moving else 0 :]
 
 
 def target_costs(minimum: float, reference: float) -> dict[str, float]:
@@ -523,8 +422,8 @@ def arrival_iteration(history: History, target: float) -> float:
     return float(arrival) if arrival < len(history) else float("nan")
 
 
-def spread(values: History) -> Spread:
-    """Return median and quartiles over starts of the iterations to a target.
+def spread(values: History) -> tuple[float, float, float]:
+    """Return the median and both quartiles over starts of the iterations to a target.
 
     They are order statistics, not interpolated. A start that does not reach the target counts as
     infinite, and a quantile that falls on it is NaN.
@@ -534,6 +433,5 @@ def spread(values: History) -> Spread:
     """
     filled = np.where(np.isnan(values), np.inf, values)
     quantiles = np.quantile(filled, [0.5, 0.25, 0.75], method="higher")
-    return Spread(
-        *(float(quantile) if np.isfinite(quantile) else float("nan") for quantile in quantiles)
-    )
+    median, q1, q3 = np.where(np.isfinite(quantiles), quantiles, np.nan).tolist()
+    return median, q1, q3

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -57,11 +58,6 @@ class Step:
         """The reason, where the verdict alone does not say it."""
         return self.judgement.reason
 
-    @property
-    def predicted(self) -> Array | None:
-        """The history (k,) that theory predicts, where it does."""
-        return self.series.get(names.PREDICTED_COST.key)
-
 
 class Shadows(NamedTuple):
     """The ends of the shadows of R runs, M of each at most.
@@ -83,6 +79,19 @@ class Shadows(NamedTuple):
         return Shadows(
             self.ends[runs], {name: iterations[runs] for name, iterations in self.reached.items()}
         )
+
+
+class Largest(NamedTuple):
+    """The largest step size of a grid that passes a rule.
+
+    Attributes:
+        step_size: The step size; None where none passes.
+        censored: Whether no larger step size of the grid fails, so that the limit may lie beyond
+            the grid.
+    """
+
+    step_size: float | None
+    censored: bool
 
 
 @dataclass(frozen=True)
@@ -125,11 +134,8 @@ class JudgingContext:
     @property
     def compared_range(self) -> tuple[float, float]:
         """The lowest value of the compared history, and its value at zero weights."""
-        return (
-            (0.0, float(self.compared_points))
-            if self.compared_points
-            else (self.minimum, self.reference)
-        )
+        points = float(self.compared_points)
+        return (0.0, points) if points else (self.minimum, self.reference)
 
     @property
     def targets(self) -> dict[str, float]:
@@ -150,53 +156,21 @@ class JudgingContext:
             step_size: The step size of the run; at exactly 2/L of a quadratic the run is a tie.
             diverged_at: The iteration at which the run stopped being finite, -1 for never.
             shadows: The last costs of the shadows of the run, see `Shadows`.
-
-        Returns:
-            The verdict and its reason.
         """
         diverged = diverged_at >= 0
-        # Up to the divergence, if any.
-        finite = self.smooth(history[:diverged_at] if diverged else history)
         judgement = convergence.judge(
-            *(finite, diverged, self.minimum, self.rules, self.epsilon, shadows),
+            self.smooth(history[:diverged_at] if diverged else history),
+            *(diverged, self.minimum, self.rules, self.epsilon, shadows),
             scaled=not self.compared_points,
             noisy=self.batch > 0,
         )
         # These two verdicts hold at 2/L as well; other costs and optimizers have no tie.
         if judgement.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie_step_size:
             return judgement
-        if abs(step_size / self.tie_step_size - 1) <= THRESHOLD_TOLERANCE:
-            reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
-            return Judgement(names.NOT_CONVERGED, reason, tied=True)
-        return judgement
-
-    def judge_starts(
-        self,
-        costs: Array,
-        diverged_at: NDArray[np.int64],
-        step_size: float,
-        shadows: Shadows | None = None,
-    ) -> tuple[Judgement, tuple[str, ...]]:
-        """Return the judgement on a step size from all its starts, and each start's verdict.
-
-        Args:
-            costs: The costs of the runs `(starts, K + 1)`.
-            diverged_at: The iteration at which each run stopped being finite `(starts,)`, -1 for
-                never.
-            step_size: The step size of these runs.
-            shadows: The shadows of these runs; None without any.
-
-        Returns:
-            The judgement, the worst of those on the runs, see `convergence.judge_starts`; and the
-            verdicts in the order of the starts.
-        """
-        ends_by_run = [()] * len(costs) if shadows is None else shadows.ends
-        judgements = [
-            self.judge(cost, step_size, int(iteration), shadow_ends)
-            for cost, iteration, shadow_ends in zip(costs, diverged_at, ends_by_run)
-        ]
-        verdicts = tuple(judgement.verdict for judgement in judgements)
-        return convergence.judge_starts(judgements), verdicts
+        if abs(step_size / self.tie_step_size - 1) > THRESHOLD_TOLERANCE:
+            return judgement
+        reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
+        return Judgement(names.NOT_CONVERGED, reason, tied=True)
 
 
 def judge_steps(
@@ -221,23 +195,20 @@ def judge_steps(
         of all of them, in passes where steps see batches.
     """
     starts = len(diverged_at) // len(step_sizes)
-    judged_steps = [
-        _judge_step(
-            *(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), context),
-            shadows,
-        )
-        for number, size in enumerate(step_sizes)
-    ]
+    steps = []
+    for number, size in enumerate(step_sizes):
+        runs = slice(number * starts, (number + 1) * starts)
+        own_histories = {key: values[runs] for key, values in histories.items()}
+        own_shadows = None if shadows is None else shadows.select_runs(runs)
+        steps.append(_judge_step(own_histories, diverged_at[runs], size, context, own_shadows))
     ranked_histories = [
         None if step.verdict in names.UNRANKED else context.smooth(step.histories[context.compared])
-        for step in judged_steps
+        for step in steps
     ]
     counts = convergence.to_lowest(ranked_histories, context.compared_range[0])
+    to_lowest = [{names.TO_LOWEST.key: count / context.records_per_pass} for count in counts]
     return tuple(
-        replace(
-            step, metrics={**step.metrics, names.TO_LOWEST.key: count / context.records_per_pass}
-        )
-        for step, count in zip(judged_steps, counts)
+        replace(step, metrics={**step.metrics, **metric}) for step, metric in zip(steps, to_lowest)
     )
 
 
@@ -245,50 +216,87 @@ def _judge_step(
     histories: Mapping[str, Array],
     diverged_at: NDArray[np.int64],
     step_size: float,
-    runs: slice,
     context: JudgingContext,
     shadows: Shadows | None,
 ) -> Step:
     """Return the `Step` of one step size from its runs, one for each start.
 
     Args:
-        histories: The histories of all R runs by their recorded names, `(R, K + 1)` each.
-        diverged_at: The iteration at which each run stopped being finite `(R,)`, -1 for never.
+        histories: The histories of these runs by their recorded names, `(starts, K + 1)` each.
+        diverged_at: The iteration at which each run stopped being finite `(starts,)`, -1 for never.
         step_size: The step size.
-        runs: The runs of this step size among the R runs.
         context: The rules and numbers by which the job is judged.
-        shadows: The shadows of the R runs; None without any.
+        shadows: The shadows of these runs; None without any.
     """
-    diverged_at_runs = diverged_at[runs]
-    stops = diverged_at_runs[diverged_at_runs >= 0]
-    costs = histories[names.TRAIN_COST.key][runs]
-    length = int(stops.min()) if len(stops) else costs.shape[1]  # up to which all runs are finite
-    finite_histories = {key: values[runs, :length] for key, values in histories.items()}
-    run_shadows = None if shadows is None else shadows.select_runs(runs)
-    judgement, verdicts = context.judge_starts(costs, diverged_at_runs, step_size, run_shadows)
-    counts_by_target = _count_to_targets(histories[context.compared][runs], context)
+    costs, stops = histories[names.TRAIN_COST.key], diverged_at[diverged_at >= 0]
+    judgements = [
+        context.judge(cost, step_size, int(iteration), ends)
+        for cost, iteration, ends in zip(
+            costs, diverged_at, [()] * len(costs) if shadows is None else shadows.ends
+        )
+    ]
+    judgement = convergence.judge_starts(judgements)
+    counts = _count_to_targets(histories[context.compared], context)
     # Iterations that another processor would count otherwise are not recorded.
-    if judgement.verdict == names.BY_ROUNDING and run_shadows is not None:
-        counts_by_target = {
-            name: _drop_unsure(counts, run_shadows.reached[name])
-            for name, counts in counts_by_target.items()
-        }
+    if judgement.verdict == names.BY_ROUNDING and shadows is not None:
+        counts = {name: _drop_unsure(counts[name], shadows.reached[name]) for name in counts}
+    length = int(stops.min()) if len(stops) else costs.shape[1]  # up to which all runs are finite
+    finite = {key: values[:, :length] for key, values in histories.items()}
+    has_quartiles = len(costs) > 1  # a single start has none
     return Step(
         step_size=step_size,
         judgement=judgement,
-        histories={key: np.median(values, axis=0) for key, values in finite_histories.items()},
+        histories={key: np.median(values, axis=0) for key, values in finite.items()},
         quartiles={
             key: np.quantile(values, [0.25, 0.75], axis=0)
-            for key, values in finite_histories.items()
-            if len(costs) > 1  # a single start has no quartiles
+            for key, values in finite.items()
+            if has_quartiles
         },
         starts={
-            names.START_COST.key: _final_costs(costs),
-            **{names.start_reached(name).key: counts for name, counts in counts_by_target.items()},
+            names.START_COST.key: costs[:, -1].copy(),  # NaN for a run that diverged
+            **{names.start_reached(name).key: reached for name, reached in counts.items()},
         },
-        verdicts=verdicts,
-        metrics=_summarize(counts_by_target, context),
+        verdicts=tuple(judgement.verdict for judgement in judgements),
+        metrics=_summarize(counts, context),
     )
+
+
+def largest_convergent(steps: Sequence[Step]) -> Largest:
+    """Return the largest converged step size from the smallest that converges up to one that fails.
+
+    A step size that converges above one that fails does not count. Failures below the smallest step
+    size that converges are ignored, since those step sizes were not too large. Where none
+    converges, the limit may still lie above the grid, unless some step size was too large.
+    """
+    increasing = sorted(steps, key=lambda step: step.step_size)
+    converging = [*dropwhile(lambda step: step.verdict != names.CONVERGED, increasing)]
+    largest = None
+    for step in converging or _without_leading_ties(steps):
+        if step.judgement.fails:
+            return Largest(largest, False)
+        if step.verdict == names.CONVERGED:
+            largest = step.step_size
+    return Largest(largest, True)
+
+
+def largest_falling(steps: Sequence[Step]) -> Largest:
+    """Return the largest step size up to which the cost falls throughout at every step size.
+
+    Step sizes that are too small to move the cost do not count.
+    """
+    moving = _without_leading_ties(steps)
+    falling = [*takewhile(lambda step: step.judgement.falls, moving)]
+    return Largest(falling[-1].step_size if falling else None, len(falling) == len(moving))
+
+
+def _without_leading_ties(steps: Sequence[Step]) -> list[Step]:
+    """Return steps by increasing step size, without the ties at the small end.
+
+    Those ties are of step sizes so small that they move the cost by less than rounding. A tie above
+    a step size that moves the cost is kept: it is one at `2/L`. Where all are ties, all are kept.
+    """
+    increasing = sorted(steps, key=lambda step: step.step_size)
+    return [*dropwhile(lambda step: step.judgement.tied, increasing)] or increasing
 
 
 def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool]:
@@ -324,11 +332,6 @@ def find_fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     return best_step([step.step_size for step in steps], counts)
 
 
-def _final_costs(costs: Array) -> Array:
-    """Return each run's last cost `(starts,)`, NaN for one that diverged."""
-    return costs[:, -1].copy()
-
-
 def _count_to_targets(histories: Array, context: JudgingContext) -> dict[str, Array]:
     """Return the iterations of each run to each target, by the target's name.
 
@@ -339,11 +342,9 @@ def _count_to_targets(histories: Array, context: JudgingContext) -> dict[str, Ar
     Returns:
         `(starts,)` each, in passes where steps see batches; NaN where the target is not reached.
     """
-    smooth_histories = [context.smooth(history) for history in histories]
+    smooth = [context.smooth(history) for history in histories]
     return {
-        name: np.array(
-            [convergence.arrival_iteration(history, goal) for history in smooth_histories]
-        )
+        name: np.array([convergence.arrival_iteration(history, goal) for history in smooth])
         / context.records_per_pass
         for name, goal in context.targets.items()
     }
@@ -376,12 +377,11 @@ def _summarize(counts_by_target: dict[str, Array], context: JudgingContext) -> d
     """
     entries: dict[str, float] = {}
     for name, counts in counts_by_target.items():
-        quartiles = convergence.spread(counts)
-        metrics = [names.reached(name, measure) for measure in names.MEASURES]
-        quantiles = quartiles._asdict() if len(counts) > 1 else {"median": quartiles.median}
-        for quantile, iterations in quantiles.items():
-            seconds = context.fit_seconds + iterations * context.seconds_a_step
-            for metric, value in zip(metrics, (iterations, seconds)):
-                logged = metric if quantile == "median" else names.quartile(metric, quantile)
-                entries[logged.key] = value
+        quantiles = convergence.spread(counts)[: None if len(counts) > 1 else 1]
+        for measure in names.MEASURES:
+            median = names.reached(name, measure)
+            quartiles = [names.quartile(median, quartile) for quartile in names.QUARTILES]
+            for metric, iterations in zip([median, *quartiles], quantiles):
+                seconds = context.fit_seconds + iterations * context.seconds_a_step
+                entries[metric.key] = seconds if measure == "seconds" else iterations
     return entries

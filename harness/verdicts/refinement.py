@@ -43,13 +43,14 @@ def lattice_number(step_size: float) -> float:
     return float(round(number)) if abs(number - round(number)) < 1e-9 else number
 
 
-def step_size_of(number: int) -> float:
-    """Return the step size `10^(n/16)` of a lattice number n.
+def step_size_of(number: float) -> float:
+    """Return the step size `10^(n/16)` of a number n, whole on the lattice.
 
     A power of ten equals the float of its literal, such as 1e-3, which the grid has.
     """
     decades, remainder = divmod(number, SIZES_PER_DECADE)
-    return float(f"1e{decades}") if remainder == 0 else float(10.0 ** (number / SIZES_PER_DECADE))
+    exact = float(f"1e{int(decades)}")
+    return exact if remainder == 0 else float(10.0 ** (number / SIZES_PER_DECADE))
 
 
 def coarse_numbers(best: float) -> list[int]:
@@ -104,10 +105,8 @@ def smooth_counts(counts: Mapping[float, float], numbers: list[int]) -> NDArray[
     Returns:
         (n,), in the order of the numbers.
     """
-    padded_counts = np.array([np.inf, *(counts.get(number, np.inf) for number in numbers), np.inf])
-    return np.asarray(
-        np.median(np.stack([padded_counts[:-2], padded_counts[1:-1], padded_counts[2:]]), axis=0)
-    )
+    padded = np.array([np.inf, *(counts.get(number, np.inf) for number in numbers), np.inf])
+    return np.asarray(np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0))
 
 
 def bound_iterations(iterations: float, number: float, counts: Mapping[float, float]) -> Fewest:
@@ -127,6 +126,4 @@ def bound_iterations(iterations: float, number: float, counts: Mapping[float, fl
     """
     missed = [tried for tried, count in counts.items() if tried > number and np.isinf(count)]
     ratio = 10.0 ** ((number - min(missed)) / SIZES_PER_DECADE) if missed else np.nan
-    on_lattice = number == round(number)
-    size = step_size_of(round(number)) if on_lattice else 10.0 ** (number / SIZES_PER_DECADE)
-    return Fewest(iterations, size, iterations * ratio)
+    return Fewest(iterations, step_size_of(number), iterations * ratio)

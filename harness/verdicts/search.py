@@ -65,21 +65,18 @@ def critical_step(
     """
     lower, upper, descents = 0.0, np.inf, 0
     powers = 2.0 ** np.arange(SIZES_PER_DESCENT)  # each size of a descent is twice the last
-    sizes = first * powers
-    while True:
+    sizes, is_done = first * powers, False
+    while not is_done:
         failures = list(fails(sizes.tolist()))
         descents += 1
         # The sizes increase, within the bracket or beside its open end.
         ends = [lower, *sizes.tolist(), upper]
         first_failure = failures.index(True) if True in failures else len(failures)
         lower, upper = ends[first_failure : first_failure + 2]
-        is_open = lower == 0 or np.isinf(upper)
-        if is_open and descents * SIZES_PER_DESCENT >= MAX_DOUBLINGS:
-            break
-        if is_open:  # continue above the largest size, or below the smallest
+        if lower == 0 or np.isinf(upper):  # continue above the largest size, or below the smallest
             sizes = sizes[-1] * 2 * powers if np.isinf(upper) else sizes[0] / 2 / powers[::-1]
-        elif upper / lower > 1 + width:  # continue between the ends, which are known
+            is_done = descents * SIZES_PER_DESCENT >= MAX_DOUBLINGS
+        else:  # continue between the ends, which are known
+            is_done = upper / lower <= 1 + width
             sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
-        else:
-            break
     return Critical(lower or None, upper if np.isfinite(upper) else None, descents)

@@ -41,7 +41,9 @@ def test_the_median_of_several_starts_is_predicted(data):
     own = {"start": "normal", "start_scale": 3.0, "starts": 3}
     made = run(job(data, costs.least_squares, **own)).steps[0]
     history = made.histories[names.TRAIN_COST.key]
-    np.testing.assert_allclose(made.predicted, history, rtol=1e-12)  # measured: 1e-14
+    np.testing.assert_allclose(
+        made.series[names.PREDICTED_COST.key], history, rtol=1e-12
+    )  # measured: 1e-14
     assert made.metrics[names.PREDICTION_ERROR.key] < 1e-12
     for target in names.TARGETS:
         counts = [made.metrics[name(target).key] for name in (names.predicted, names.reached)]

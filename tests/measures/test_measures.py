@@ -284,7 +284,7 @@ def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
 def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rule):
     settings = {"step_sizes": (0.1, 0.5, 1.0, 2.0), "iterations": 10}
     made = run(replace(job(data, costs.least_squares, PCASphere(0), **settings), optimizer=rule))
-    predicted = [step.predicted is not None for step in made.steps]
+    predicted = [bool(step.series) for step in made.steps]
     tie = made.steps[2].reason.startswith("tie: at exactly 2/L")
     again = rejudge_histories(made.arrays[names.DESCENT_ARRAYS], Rules())
     assert [step.reason for step in again] == [step.reason for step in made.steps]

@@ -15,6 +15,7 @@ from normbench.measures.held_out import folds as measure_folds
 from normbench.measures.judged import rejudge_histories, summarize_grid
 from normbench.theory.shared import PointStatistics
 from normbench.verdicts.convergence import Judgement, Rules
+from normbench.verdicts.judging import Step
 from tests.door import mapped
 
 CONVERGED = Judgement(names.CONVERGED, falls=True, sinks=True)
@@ -24,7 +25,7 @@ SLOW = Judgement(names.NOT_CONVERGED, falls=True, sinks=True)
 
 
 def summary(*judgements, chosen=False):
-    steps = [SimpleNamespace(step_size=10.0**n, judgement=one) for n, one in enumerate(judgements)]
+    steps = [Step(10.0**n, one, {}, {}, {}, (), {}) for n, one in enumerate(judgements)]
     found = summarize_grid(steps, chosen)
     numbers = (names.LARGEST_CONVERGENT, names.LARGEST_FALLING, names.STEPS_LEVELLED)
     return [found.metrics[metric.key] for metric in numbers], found.tags

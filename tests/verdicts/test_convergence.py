@@ -12,7 +12,15 @@ from normbench.engine.settings import Settings
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import JudgingContext, Shadows, find_shown_step, judge_steps
+from normbench.verdicts.judging import (
+    JudgingContext,
+    Shadows,
+    Step,
+    find_shown_step,
+    judge_steps,
+    largest_convergent,
+    largest_falling,
+)
 from normbench.verdicts.search import Search, critical_step
 
 
@@ -24,6 +32,10 @@ def judge(costs, diverged=False, minimum=0.0, shadows=(), scaled=True, **rules):
 
 def verdict(costs, diverged=False, minimum=0.0, **more):
     return judge(costs, diverged, minimum, **more).verdict
+
+
+def steps(sizes, judgements):
+    return [Step(size, judged, {}, {}, {}, (), {}) for size, judged in zip(sizes, judgements)]
 
 
 def test_a_curve_that_has_come_to_rest_is_converged():
@@ -224,15 +236,15 @@ TIED = Judgement("not converged", "tie", tied=True)
 )
 def test_the_largest_convergent_step_is_contiguous_from_below(judgements, largest, censored):
     sizes = [float(n) for n in range(1, len(judgements) + 1)]
-    found = convergence.largest_convergent(sizes, judgements)
+    found = largest_convergent(steps(sizes, judgements))
     assert found == (largest, censored)
-    assert convergence.largest_convergent(sizes[::-1], judgements[::-1]) == found
+    assert largest_convergent(steps(sizes[::-1], judgements[::-1])) == found
 
 
 def test_the_largest_falling_step_ends_where_a_cost_rises():
-    assert convergence.largest_falling([1, 2, 3], [SLOW, CONVERGED, HOVERS]) == (2, False)
-    assert convergence.largest_falling([1, 2], [SLOW, SLOW]) == (2, True)
-    assert convergence.largest_falling([1, 2, 3], [TIED, SLOW, CYCLES]) == (2, False)
+    assert largest_falling(steps([1, 2, 3], [SLOW, CONVERGED, HOVERS])) == (2, False)
+    assert largest_falling(steps([1, 2], [SLOW, SLOW])) == (2, True)
+    assert largest_falling(steps([1, 2, 3], [TIED, SLOW, CYCLES])) == (2, False)
 
 
 def test_a_target_is_reached_only_where_it_is_held():
@@ -249,8 +261,8 @@ def test_targets_are_shares_of_the_excess():
 
 
 def test_an_unreached_start_is_infinite_in_a_median():
-    assert convergence.spread(np.array([3.0, 5.0, np.nan])).median == 5.0
-    assert np.isnan(convergence.spread(np.array([3.0, np.nan, np.nan])).median)
+    assert convergence.spread(np.array([3.0, 5.0, np.nan]))[0] == 5.0
+    assert np.isnan(convergence.spread(np.array([3.0, np.nan, np.nan]))[0])
 
 
 def test_several_starts_are_as_good_as_the_worst():

@@ -147,7 +147,9 @@ def test_least_squares_falls_up_to_its_threshold_and_as_predicted(load, scheme):
     for step in below:
         assert step.judgement.falls
         # Measured: 1e-14 at most, over both data sets and all four schemes.
-        np.testing.assert_allclose(step.predicted, step.histories["train/cost"], rtol=1e-8)
+        np.testing.assert_allclose(
+            step.series[names.PREDICTED_COST.key], step.histories["train/cost"], rtol=1e-8
+        )
         for name in ("1e-1", "1e-2", "1e-3"):
             predicted = step.metrics[f"theory/predicted_iterations_to_{name}"]
             measured = step.metrics[f"final/iterations_to_{name}"]
