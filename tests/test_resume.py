@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 NAME = "breast_cancer-softmax"
 STEP = "step_sizes=[1]"
 BARE = "figures=[]"  # half of a small command's time is its figures and the report
+OF_COMMANDS = pytest.mark.sqlite("what the command does before it writes")
 
 
 def client(folder):
@@ -153,6 +154,7 @@ def test_a_mistake_leaves_a_folder_of_the_users_as_it_is(command, tmp_path):
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["precious.txt"]
 
 
+@OF_COMMANDS
 def test_files_beside_a_folder_of_the_users_stay_as_they_are(command, tmp_path):
     words = ("normalizer=standard", STEP, "iterations=1", "hydra.sweep.dir=mine")
     (tmp_path / "theirs" / "pending").mkdir(parents=True)
@@ -237,6 +239,7 @@ def test_jobs_side_by_side_lose_no_metric(command, tmp_path):
 NASTY = ("../../x y;z.csv", "%2e%2e%2fx<b>&amp;$^{.csv")
 
 
+@OF_COMMANDS
 @pytest.mark.parametrize("name", NASTY)
 def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
     folder = tmp_path / "one" / "two"
@@ -269,6 +272,7 @@ def test_the_dashboard_is_this_machines_alone():
     assert parse(["dashboard"]).host == dashboard.LOOPBACK_HOST == "127.0.0.1"
 
 
+@OF_COMMANDS
 def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
     """So what was recorded with start=zeros is not descended again under the default."""
     words = ("normalizer=standard", "iterations=5", STEP, BARE)
@@ -339,6 +343,7 @@ class Own(Mlp):
 """
 
 
+@OF_COMMANDS
 def test_what_is_recorded_of_one_model_is_not_reused_for_a_new_one(command, tmp_path):
     words = ("packages=[mine]", "model=mlp", "model.hidden=[3]", "normalizer=standard", STEP, BARE)
     words = (*words, "iterations=3")

@@ -43,7 +43,8 @@ def killed(folder: Path) -> Told:
         complaints += [f"kill {kill}: {done} jobs" for done in [_done(here)] if done != 1]
     row = _ended(folder, here, f"{KILLS} kills of one descent", first)
     reached += _gone_on(row.again)
-    if len(reached) != KILLS + 1 or sorted(set(reached)) != reached:
+    # Where saving takes long, on a busy machine, none may have been due between two kills.
+    if len(reached) != KILLS + 1 or sorted(reached) != reached or not reached[-1]:
         complaints.append(f"goes on from {reached}")
     row.complaints += complaints
     return expect(row, (-9,))

@@ -84,8 +84,8 @@ class Server:
                 return
             if (self.process.exitcode or 0) >= 0:
                 break
-        told = f"exit code {self.process.exitcode}: {self.log.read_text()[-2000:]}"
-        raise RuntimeError(f"mlflow server does not start, {told}")
+        told = self.log.read_text()[-2000:] if self.log.exists() else ""
+        raise RuntimeError(f"mlflow server does not start ({self.process.exitcode}): {told}")
 
     def _answers(self) -> bool:
         """Wait for an answer, and return whether it comes before the process ends."""
