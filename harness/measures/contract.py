@@ -1,5 +1,6 @@
 """The contract of a measure: `Measure`, its input `FinishedJob`, and its output `Findings`."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,6 +31,7 @@ from normbench.verdicts.search import Search
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 UNKNOWN = float("nan")
+NOT_LINEAR = "is for model=linear, and these scores are not linear in the weights"
 # What findings may depend on in the judging (`Measure.depends_on`): the verdicts, the best step
 # size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
@@ -293,8 +295,9 @@ class Measure:
             other rules, findings that follow `STEP_VERDICTS` are computed again; those that follow
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true. Findings that follow `BEST_STEP` need a best step.
-        suits: `suits(dataset) -> bool`: whether the measure can be taken of a data set.
-        needs: What it needs of a data set, as an error message says it.
+        features: The least and the largest number of features of a data set that it takes.
+        suits: `suits(dataset) -> bool`: whether it can be taken of a data set of so many features.
+        needs: What `suits` needs of a data set, as an error message says it.
         inverse: Whether the measure needs the inverse of the scheme.
     """
 
@@ -303,6 +306,7 @@ class Measure:
     on_request: bool = False
     of_descent: bool = True
     depends_on: str = ""
+    features: tuple[float, float] = (1, math.inf)
     suits: Callable[[Dataset], bool] = lambda dataset: True
     needs: str = ""
     inverse: bool = False
@@ -318,11 +322,13 @@ class Measure:
             UserError: The data set does not suit the measure, or the scheme has no inverse and the
                 measure needs it. The remedy is to remove the measure from `record`.
         """
-        points, features = dataset.x.shape
-        if not self.suits(dataset):
+        (points, features), (least, most) = dataset.x.shape, self.features
+        if not (least <= features <= most and self.suits(dataset)):
+            bounds = f"{least}" if least == most else f"{least} to {most}"
+            needs = " and ".join(filter(None, (self.needs, f"{bounds} features")))
             targets = f"{dataset.classes} classes" if dataset.classes else "real targets"
             raise UserError(
-                f"record={self.record}: needs {self.needs}; {dataset.name} has {points} points of "
+                f"record={self.record}: needs {needs}; {dataset.name} has {points} points of "
                 f"{features} features, and {targets if len(dataset.y) else 'no targets'}; leave "
                 f"{self.record} out"
             )

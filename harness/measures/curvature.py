@@ -10,6 +10,7 @@ from normbench.engine.hessian import MAX_MATRIX_WEIGHTS, Hessian
 from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import (
     BEST_STEP,
+    NOT_LINEAR,
     STRETCH_LENGTH,
     UNKNOWN,
     Array,
@@ -28,7 +29,6 @@ from normbench.theory.directions import UNIFORM_TOLERANCE, Directions
 from normbench.theory.minimum import weights_of
 from normbench.verdicts.judging import Step
 
-NOT_LINEAR = "is for model=linear, and these scores are not linear in the weights"
 BATCHES = (
     "a step sees a batch of the points: 2/L is that of all points, and neither finer step sizes "
     "nor shadows were descended"
@@ -57,15 +57,22 @@ MAX_SCORES = 10_000_000  # in memory at the same time
 def curvature_at_best(job: FinishedJob) -> Findings:
     """Return the largest curvature and 2/L at the best weights of the first start.
 
-    No numbers where there is no threshold to compare with, or the curvature cannot be computed.
+    They say why steps above 2/L work, as does the array of the eigenvalues (n,) above rounding of
+    the Hessian there, decreasing. That exists in plain descent with few enough weights for the
+    Hessian as a matrix, and differs from the one at the start unless the curvature is the same
+    everywhere (`exact`). No findings where there is no threshold to compare with, and none that
+    cannot be computed.
     """
     descent = job.descent
-    if descent.theory.threshold is None or not sizes.allows_second_derivatives(
-        descent.settings.theory, descent.train
-    ):
+    theory, setting, train = descent.theory, descent.settings.theory, descent.train
+    if theory.threshold is None or not sizes.allows_second_derivatives(setting, train):
         return Findings()
-    lipschitz, _ = largest_curvature(descent.train, descent.best_weights)
-    return Findings(curvature_metrics(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, lipschitz))
+    lipschitz, _ = largest_curvature(train, descent.best_weights)
+    metrics = curvature_metrics(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, lipschitz)
+    if not descent.plain or theory.exact or not sizes.allows_matrix(setting, train):
+        return Findings(metrics)
+    values = live_eigenvalues(train.hessian(descent.best_weights))
+    return Findings(metrics, arrays={names.CURVATURES_BEST.key: values})
 
 
 @measure("sharpness", depends_on=BEST_STEP)
@@ -283,27 +290,6 @@ def windows(job: FinishedJob) -> Findings:
             "window_times": directions.multiplicity * np.diff(np.r_[first, len(values)]),
         }
     )
-
-
-@measure(depends_on=BEST_STEP)
-def windows_at_best(job: FinishedJob) -> Findings:
-    """Return the eigenvalues (n,) above rounding of the Hessian at the best weights, decreasing.
-
-    They say why steps above 2/L work. They exist in plain descent with a threshold 2/L and few
-    enough weights for the Hessian as a matrix, and differ from those at the start unless the
-    curvature is the same everywhere (`exact`).
-    """
-    descent = job.descent
-    theory, train = descent.theory, descent.train
-    if (
-        not descent.plain
-        or theory.threshold is None
-        or theory.exact
-        or not sizes.allows_matrix(descent.settings.theory, train)
-    ):
-        return Findings()
-    values = live_eigenvalues(train.hessian(descent.best_weights))
-    return Findings(arrays={names.CURVATURES_BEST.key: values})
 
 
 @measure("landing", depends_on=BEST_STEP)

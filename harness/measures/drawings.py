@@ -17,12 +17,7 @@ MOST_ITERATIONS = 1000  # of least squares on the points of a formula
 QUANTITIES = ("finite", "mean", "off", "entry", "iterations")
 
 
-@measure(
-    "autoencoder",
-    of_descent=False,
-    suits=lambda data: data.x.shape[1] <= MOST_DRAWN_FEATURES,
-    needs=f"at most {MOST_DRAWN_FEATURES} features",
-)
+@measure("autoencoder", of_descent=False, features=(1, MOST_DRAWN_FEATURES))
 def autoencoder(job: FinishedJob) -> Findings:
     """Return the outcome of 100 descents of a linear autoencoder of one component.
 
@@ -96,8 +91,9 @@ def reconstruct(moments: Array, weights: Array) -> tuple[Array, Array]:
 @measure(
     "formulas",
     of_descent=False,
-    suits=lambda data: len(data.y) and data.x.shape[1] <= MOST_DRAWN_FEATURES,
-    needs=f"targets, and at most {MOST_DRAWN_FEATURES} features",
+    features=(1, MOST_DRAWN_FEATURES),
+    suits=lambda data: len(data.y) > 0,
+    needs="targets",
 )
 def formulas(job: FinishedJob) -> Findings:
     """Return the quality of each textbook formula on the points: arrays (5,), one entry a formula.

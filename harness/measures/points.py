@@ -141,12 +141,7 @@ def features(job: FinishedJob) -> Findings:
     )
 
 
-@measure(
-    "biplot",
-    of_descent=False,
-    suits=lambda data: 1 < data.x.shape[1] <= MOST_FEATURES,
-    needs=f"2 to {MOST_FEATURES} features",
-)
+@measure("biplot", of_descent=False, features=(2, MOST_FEATURES))
 def biplot(job: FinishedJob) -> Findings:
     """Return at most 2,000 points, and the features as arrows; nothing of a single coordinate.
 
@@ -193,8 +188,9 @@ def positive(lengths: Array) -> Array:
 @measure(
     "exemplars",
     of_descent=False,
-    suits=lambda data: len(data.x) >= len(QUANTILES) ** 2 and 1 < data.x.shape[1] <= MOST_FEATURES,
-    needs=f"at least {len(QUANTILES) ** 2} points of 2 to {MOST_FEATURES} features",
+    features=(2, MOST_FEATURES),
+    suits=lambda data: len(data.x) >= len(QUANTILES) ** 2,
+    needs=f"at least {len(QUANTILES) ** 2} points",
 )
 def exemplars(job: FinishedJob) -> Findings:
     """Return 25 different training points, the exemplars, along two coordinates of the scheme.
@@ -233,13 +229,7 @@ def exemplars(job: FinishedJob) -> Findings:
     )
 
 
-@measure(
-    "projection",
-    of_descent=False,
-    suits=lambda data: 2 <= data.x.shape[1] <= 3,
-    needs="2 or 3 features, which a picture can show",
-    inverse=True,
-)
+@measure("projection", of_descent=False, features=(2, 3), inverse=True)
 def projection(job: FinishedJob) -> Findings:
     """Return at most 2,000 points with their reconstructions, and the share of variance lost.
 
@@ -265,13 +255,7 @@ def projection(job: FinishedJob) -> Findings:
     )
 
 
-@measure(
-    "components",
-    of_descent=False,
-    suits=lambda data: data.x.shape[1] <= MOST_FEATURES,
-    needs=f"at most {MOST_FEATURES} features",
-    inverse=True,
-)
+@measure("components", of_descent=False, features=(1, MOST_FEATURES), inverse=True)
 def components(job: FinishedJob) -> Findings:
     """Return components, one training point rebuilt from them, and a few points under the scheme.
 
@@ -356,12 +340,7 @@ def colours(job: FinishedJob) -> Findings:
     return Findings(arrays={"picture": picture, **shifts})
 
 
-@measure(
-    "spectrum",
-    of_descent=False,
-    suits=lambda data: data.x.shape[1] <= MOST_FEATURES,
-    needs=f"at most {MOST_FEATURES} features",
-)
+@measure("spectrum", of_descent=False, features=(1, MOST_FEATURES))
 def spectrum(job: FinishedJob) -> Findings:
     """Return the spectra before and after the scheme, decreasing; the number `identity_gap`.
 

@@ -72,5 +72,5 @@ def test_an_axis_of_points_far_from_zero_is_not_lost_in_rounding():
 
 
 def test_many_features_are_refused():
-    with pytest.raises(UserError, match="record=autoencoder: needs at most 256 features; made"):
+    with pytest.raises(UserError, match="record=autoencoder: needs 1 to 256 features; made"):
         found(StandardScaler(), RNG.standard_normal((9, 257)))

@@ -7,7 +7,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, names
-from normbench.datasets import make_dataset
+from normbench.datasets import UserError, make_dataset
 from normbench.datasets.gaussian import gaussian
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
@@ -153,16 +153,20 @@ def test_a_score_of_0_is_of_the_first_class_and_of_equal_scores_the_first_is_tak
 
 
 @pytest.mark.parametrize(
-    ("features", "classes", "suits"), [(2, 2, True), (2, 3, True), (3, 2, False), (2, 0, False)]
+    ("features", "classes", "words"),
+    [(2, 2, ""), (2, 3, ""), (3, 2, "of 3 features, and 2 classes"), (2, 0, "real targets")],
 )
-def test_a_boundary_is_of_classes_in_two_features(features, classes, suits):
+def test_a_boundary_is_of_classes_in_two_features(features, classes, words):
     x = RNG.standard_normal((12, features))
     named = list("abc")[:classes] or None
     data = make_dataset("made", x, np.arange(12) % classes if classes else x[:, 0], source="-")
     data = make_dataset(
         "made", x, data.y if not classes else data.y.astype(int), class_names=named, source="-"
     )
-    assert boundary.suits(data) == suits
+    if not words:
+        return boundary.check(data, None)
+    with pytest.raises(UserError, match=f"needs classes and 2 features; made has .*{words}"):
+        boundary.check(data, None)
 
 
 @pytest.mark.parametrize("kind", ["real", "one", "squares", "two"])

@@ -51,7 +51,9 @@ def test_points_that_are_all_alike_are_different_exemplars():
 
 @pytest.mark.parametrize("x", [X[:24], X[:, :1]])
 def test_too_few_points_or_features_are_refused(x):
-    with pytest.raises(UserError, match="record=exemplars: needs at least 25 points of 2 "):
+    with pytest.raises(
+        UserError, match="record=exemplars: needs at least 25 points and 2 to 4096 features"
+    ):
         arrays("exemplars", x=x)
 
 

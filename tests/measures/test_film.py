@@ -22,7 +22,7 @@ from normbench.costs import least_squares, multiclass_softmax, perceptron, softm
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
-from normbench.measures.film import (
+from normbench.measures.planes import (
     SCORE_BUDGET,
     Scene,
     _descend_frames,
@@ -382,7 +382,7 @@ def test_more_iterations_than_a_film_makes_are_said_to_be_more(monkeypatch):
     assert parts["iterations"][0] == -1
     assert parts["iterations"][-1] > 0
     monkeypatch.setattr(
-        "normbench.measures.film.SCORE_BUDGET", 500_000
+        "normbench.measures.planes.SCORE_BUDGET", 500_000
     )  # as 36,000 points would have it
     few = made(PCASphere(), softmax)[-1].arrays["film"]
     assert few["most"] == 500_000 // (90 * len(few["matrix"]))
@@ -442,7 +442,7 @@ def test_one_feature_and_three_are_refused_before_a_job_starts(features):
     job = Job(
         data, softmax, StandardScaler(), gradient_descent(), Settings((0.1,), record=("film",))
     )
-    with pytest.raises(UserError, match=f"film: needs two features.* of {features} features, "):
+    with pytest.raises(UserError, match=f"film: needs 2 features.* of {features} features, "):
         check(job)
 
 
@@ -469,7 +469,7 @@ def test_the_level_is_the_cost_of_the_starts_two_weights_at_the_bias_that_is_hel
 
 def test_little_work_makes_a_small_film(monkeypatch):
     assert filmed("standard", "softmax")[-1]["cost"].shape == (121, 121)
-    monkeypatch.setattr("normbench.measures.film.SCORE_BUDGET", 1.0)
+    monkeypatch.setattr("normbench.measures.planes.SCORE_BUDGET", 1.0)
     few = made(StandardScaler(), softmax)[-1].arrays["film"]
     assert few["cost"].shape == (31, 31)
     assert few["most"] == 100

@@ -1,12 +1,13 @@
 """Components, exemplars, planes and biplots of few points."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from normbench import names
-from normbench.datasets import make_dataset
+from normbench.datasets import UserError, make_dataset
 from normbench.measures import points as points_module
 from normbench.measures.data import ridge
 from normbench.measures.points import biplot, components, exemplars
@@ -56,8 +57,11 @@ def test_each_exemplar_is_the_nearest_point_in_standard_deviations_that_is_left(
     ("points", "features", "fits"), [(25, 2, True), (24, 2, False), (25, 1, False)]
 )
 def test_exemplars_are_of_25_points_and_of_two_features_at_least(points, features, fits):
-    dataset = SimpleNamespace(x=np.zeros((points, features)), name="made")
-    assert exemplars.suits(dataset) == fits
+    data = make_dataset("made", np.zeros((points, features)), source="-")
+    with (
+        nullcontext() if fits else pytest.raises(UserError, match="needs at least 25 points and 2")
+    ):
+        exemplars.check(data, None)
 
 
 def test_a_ridge_is_told_of_a_scheme_that_has_one():

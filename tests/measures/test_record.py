@@ -108,7 +108,7 @@ def test_records_that_cannot_be_made_are_refused(two_classes):
         (job(x, y, scheme=Normalizer()), "record=components: normalizer Normalizer has no"),
         (
             job(wide, [0, 1, 0, 1], record=("spectrum",)),
-            "record=spectrum: needs at most 4096 features",
+            "record=spectrum: needs 1 to 4096 features",
         ),
         (job(x), "does not fit the targets of made"),
         (

@@ -127,10 +127,10 @@ def test_records_of_inputs_that_cannot_be_made_are_refused():
     wide = rng.standard_normal((40, 4))
     two = rng.standard_normal((40, 2))
     for wrong, words in (
-        (job(two, two[:, 0]), "record=fit: needs one feature"),
+        (job(two, two[:, 0]), "record=fit: needs real targets or two classes and 1 features"),
         (job(LINE, y, multiclass_softmax, classes=list("abc")), "1 features, and 3 classes"),
         (job(LINE, LINE[:, 0], iterations=0), "record=fit: is of a descent"),
-        (job(wide, record=("projection",), iterations=0), "needs 2 or 3 features"),
+        (job(wide, record=("projection",), iterations=0), "needs 2 to 3 features"),
         (
             job(two, record=("projection",), iterations=0, scheme=Normalizer()),
             "normalizer Normalizer has no inverse_transform",

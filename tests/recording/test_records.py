@@ -62,6 +62,9 @@ def test_the_run_of_a_scheme_has_the_outcome_of_its_best_step_size():
         **TAGS,
         names.VERDICT.key: "converged",
         names.STEP_TAG.key: "1",
+        names.EXPLANATION.key: (
+            "Theory promises no step size here: there is none. The best step size is 1 (converged)."
+        ),
     }
     assert values(record.scheme, COST) == [(1.0, 0), (0.1, 1)]
     assert values(record.scheme, names.FINAL_COST.key) == [(0.1, 0)]
