@@ -1,10 +1,12 @@
 """A random rotation that ignores the points: it changes only what depends on the axes."""
 
-from typing import Any, Self
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 POINT_DTYPES = [np.float64, np.float32]
@@ -43,6 +45,9 @@ class RandomRotation(Scheme):
     # Centres, scales, rotates: see `normbench.normalizers.affine`.
     affine_traits = (False, False, True)
     fits_in_float64 = True  # it learns nothing of the points
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "seed": [Interval(Integral, 0, None, closed="left")]
+    }
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -82,12 +87,6 @@ class RandomRotation(Scheme):
         """Return the matrix Q (N, N) of the map `z = Q x + offset`, and an offset (N,) of zeros."""
         check_is_fitted(self)
         return self.matrix_, np.zeros(len(self.matrix_))
-
-    def _validate_params(self) -> None:
-        """Raise ValueError unless the seed is a whole number, 0 or more."""
-        wrong = isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer))
-        if wrong or self.seed < 0:
-            raise ValueError(f"seed={self.seed!r} must be a whole number, 0 or more")
 
 
 def draw_rotation(features: int, seed: int) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from normbench import compare
 from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere, decomposition
-from normbench.normalizers.decomposition import Decompositions
+from normbench.normalizers.decomposition import Moments
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def found(monkeypatch):
     calls = []
     find = decomposition._decompose
     monkeypatch.setattr(
-        decomposition, "_decompose", lambda x, *kind: calls.append(kind) or find(x, *kind)
+        decomposition, "_decompose", lambda factor, *kind: calls.append(kind) or find(factor, *kind)
     )
     return calls
 
@@ -28,20 +28,20 @@ def test_schemes_on_the_same_points_share_one_decomposition(two_classes, found):
     alone = PCASphere().fit_transform(x)
     found.clear()
     tick = time.perf_counter()
-    decompositions = Decompositions(x)
-    assert np.array_equal(PCASphere().fit_from(x, decompositions).transform(x), alone)
-    assert decompositions.saved == 0
-    ZCASphere().fit_from(x, decompositions)
-    saved = decompositions.saved
+    moments = Moments(x)
+    assert np.array_equal(PCASphere().learn(moments).transform(x), alone)
+    assert moments.saved == 0
+    ZCASphere().learn(moments)
+    saved = moments.saved
     assert 0 < saved < time.perf_counter() - tick
-    z, _ = normalize(PCASphere(), x, x[:0], np.float64, decompositions)
+    z, _ = normalize(PCASphere(), x, x[:0], np.float64, moments)
     assert np.array_equal(z, alone)
-    assert decompositions.saved > saved
+    assert moments.saved > saved
     assert len(found) == 1
 
 
 def test_what_schemes_share_none_of_them_can_change(two_classes):
-    shared = Decompositions(two_classes[0]).get(correlation=False, complete=False)
+    shared = Moments(two_classes[0]).get(correlation=False, complete=False)
     for array in shared:
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
@@ -67,7 +67,7 @@ def test_a_comparison_finds_one_decomposition_a_data_set(two_classes, found):
 def test_a_feature_that_varies_by_a_millionth_of_a_percent_is_not_constant(correlation):
     noise = np.random.default_rng(1).standard_normal((60, 2))
     x = np.column_stack([1 + 1e-8 * noise[:, 0], 1e-8 * noise[:, 1]])
-    found = Decompositions(x).get(correlation, False)
+    found = Moments(x).get(correlation, False)
     # The first feature is stored to 1e-16, a hundred-millionth of how far it varies.
     wanted = np.corrcoef(noise.T) if correlation else 1e-16 * np.cov(noise.T, bias=True)
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(wanted)[::-1], rtol=1e-6)
