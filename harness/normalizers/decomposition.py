@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,9 +18,6 @@ QR_COLUMNS = 32  # of a panel of the QR decomposition
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
-LEADING_FEATURES = 2000  # from which a few eigenvectors are computed alone: all take a minute
-LEADING_SHARE = 1 / 20  # of all eigenvectors: more are not few
-LEADING_RANGE = 1e-6  # eigenvalues over the largest: smaller ones lose digits to it
 SMALL_BLOCK_ENTRIES = 1 << 19  # numbers of a block of a pass without products: 4 MB of float64
 EPS = float(np.finfo(np.float64).eps)
 
@@ -48,8 +45,7 @@ class Decomposition(NamedTuple):
     Attributes:
         mean: The mean of the points, `(N,)`.
         scales: The square roots of T's diagonal, `(N,)`.
-        values: The eigenvalues, D's diagonal, `(N,)`, decreasing, not negative; NaN where only the
-            largest were computed.
+        values: The eigenvalues, D's diagonal, `(N,)`, decreasing, not negative.
         vectors: The eigenvectors as rows, V', `(M, N)`; M < N where only those of values above
             rounding level were formed.
     """
@@ -139,33 +135,6 @@ class Moments:
         return self._compute_once(
             (correlation, complete), lambda: _decompose(self.factor, correlation, complete)
         )
-
-    def leading(self, count: int) -> Decomposition:
-        """Return the covariance's decomposition, with `count` eigenvalues where these are few.
-
-        They are computed by Lanczos's method. The complete decomposition is returned instead where
-        it is quick, and where the smallest of these eigenvalues would be inaccurate.
-
-        Args:
-            count: The number of largest eigenvalues that are needed, with their eigenvectors.
-        """
-        from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-
-        features = self.x.shape[1]
-        if features < LEADING_FEATURES or count > LEADING_SHARE * min(self.x.shape):
-            return self.get(correlation=False, complete=False)
-        mean, root, _ = self.factor
-        covariance = LinearOperator(
-            (features, features), matvec=lambda v: root.T @ (root @ v), dtype=np.float64
-        )
-        with suppress(ArpackError):  # of points that are all equal, or without convergence
-            values, columns = eigsh(covariance, count, rng=np.random.default_rng(0))
-            if values[0] > LEADING_RANGE * values[-1]:
-                padded = np.r_[values[::-1], np.full(features - count, np.nan)]
-                return Decomposition(
-                    mean, np.ones_like(mean), padded, fix_signs(columns[:, ::-1].T)
-                )
-        return self.get(correlation=False, complete=False)
 
     def _compute_once(self, key: Any, compute: Callable[[], Any]) -> Any:
         """Return the value of a key, computed at the first call; the others save its seconds."""

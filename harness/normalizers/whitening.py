@@ -22,7 +22,7 @@ from normbench.normalizers.decomposition import (
     blocks,
     rounding_share,
 )
-from normbench.normalizers.rotation import POINT_DTYPES, Scheme
+from normbench.normalizers.schemes import POINT_DTYPES, Scheme
 
 
 class Whitening(Scheme):
@@ -42,7 +42,7 @@ class Whitening(Scheme):
     Attributes:
         mean_: m `(N,)`.
         scale_: The roots of T's diagonal `(N,)`.
-        eigenvalues_: D's diagonal `(N,)`, decreasing; NaN where few `components` were wanted.
+        eigenvalues_: D's diagonal `(N,)`, decreasing.
         components_: V' `(M, N)`, one eigenvector a row; M < N where fewer points than features
             leave the others undetermined.
         dropped_: The mask `(N,)` of dropped directions.
@@ -284,13 +284,6 @@ class PCARotation(Whitening):
     def _divisors(self) -> Array:
         """Return ones `(k,)`: no direction is scaled."""
         return np.ones(np.count_nonzero(~self.dropped_))
-
-    def _decompose(self, moments: Moments) -> Decomposition:
-        """Return the decomposition, of as many components as are wanted where they are few."""
-        # A share of the variance needs all eigenvalues.
-        if self.components is None or self.components < 1:
-            return super()._decompose(moments)
-        return moments.leading(int(self.components))
 
     def _width(self) -> int:
         """Return how many components are kept, by the option and the variances."""

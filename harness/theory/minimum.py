@@ -162,18 +162,12 @@ def spans_same_scores(basis: Array, moments: Moments) -> bool:
     return bool(np.all(np.sqrt(squared_residuals / len(z)) <= 1e-6 * deviations + 1e-12))
 
 
-def _products(basis: Array, x: Points, mean: Array) -> Array:
-    """Return `basis' (x - mean) / P` `(r, N)`, in float64, block by block.
-
-    Args:
-        basis: Sphered points (P, r).
-        x: Points (P, N).
-        mean: Their mean (N,).
-    """
-    products = np.zeros((basis.shape[1], len(mean)))
-    for block, rows in iterate_blocks(x, TRANSFORMED_ROWS):
-        products += basis[block].T @ (rows - mean)
-        give_back(basis[block])
+def _products(rows: Array, x: Points, mean: Array) -> Array:
+    """Return `rows' (x - mean) / P` `(r, N)` of rows (P, r) and points (P, N), block by block."""
+    products = np.zeros((rows.shape[1], len(mean)))
+    for block, x_rows in iterate_blocks(x, TRANSFORMED_ROWS):
+        products += rows[block].T @ (x_rows - mean)
+        give_back(rows[block])
     return products / len(x)
 
 
@@ -190,10 +184,7 @@ def weights_of(scores: Array, z: Points) -> Array:
     moments = Moments(z)
     mean, (variances, axes) = moments.factor.mean, moments.axes
     # The regression of the scores on the sphered points, in the coordinates of z.
-    products = np.zeros((len(scores), len(variances)))
-    for block, rows in iterate_blocks(z, TRANSFORMED_ROWS):
-        products += scores[:, block] @ ((rows - mean) @ axes)
-    slopes = (products / (len(z) * variances)) @ axes.T
+    slopes = (_products(scores.T, z, mean) @ axes / variances) @ axes.T
     return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
 

@@ -17,11 +17,9 @@ from sklearn.preprocessing import (
 )
 
 from normbench.normalizers import PCARotation, PCASphere, affine, decomposition, morph, whitening
-from normbench.normalizers.contrast import Contrast
 from normbench.normalizers.formulas import FORMULAS, textbook_sphere, textbook_standard
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns, name_scheme
-from normbench.normalizers.power import Power
-from normbench.normalizers.rotation import RandomRotation, draw_rotation
+from normbench.normalizers.schemes import Contrast, Power, RandomRotation, draw_rotation
 from tests.door import mapped
 
 RNG = np.random.default_rng(21)

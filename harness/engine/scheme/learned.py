@@ -13,7 +13,7 @@ from normbench.datasets.on_disk.points import Array, iterate_blocks, take_rows, 
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
 from normbench.normalizers.decomposition import Moments
 from normbench.normalizers.on_columns import OnColumns
-from normbench.normalizers.rotation import RandomRotation
+from normbench.normalizers.schemes import RandomRotation
 
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
