@@ -308,20 +308,20 @@ def _normalize(job: Job, points_cache: PointsCache | None = None) -> Normalized:
 
     Args:
         job: The job; its scheme is fitted in place.
-        points_cache: The cache of the data set, whose decompositions the schemes share; None for
+        points_cache: The cache of the data set, whose moments the schemes share; None for
             none.
     """
     data, precision = job.dataset, job.settings.precision
-    fits = points_cache.decompositions if points_cache else None
+    fits = points_cache.moments if points_cache else None
     tick, saved_before = time.perf_counter(), fits.saved if fits else 0.0
     if data.fit_on == "all" and len(data.x_test):
         both = np.concatenate([data.x, data.x_test])
-        # Cached decompositions are of the training points alone, so `fit_on=all` does not use them.
+        # Cached moments are of the training points alone, so `fit_on=all` does not use them.
         z, _ = normalize(job.normalizer, both, both[:0], precision)
         z, z_test = z[: len(data.x)], z[len(data.x) :]
     else:
         z, z_test = normalize(job.normalizer, data.x, data.x_test, precision, fits)
-    # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
+    # The seconds of this job alone: those of moments that an earlier job computed count, too.
     saved = fits.saved - saved_before if fits else 0.0
     return Normalized(z, z_test, time.perf_counter() - tick + saved)
 

@@ -81,7 +81,8 @@ def judge_descent(
     if not compared_points and np.isfinite(reference):
         lowest = min(lowest, reference)
     proof = find_separating_weights(histories)
-    least = find_least_cost(train, points_cache, lowest, settings.theory, proof)
+    solver_inputs = (train, points_cache, lowest, settings.theory, proof, theory.moments)
+    least = find_least_cost(*solver_inputs)
     # Every finite cost but the start's took a step; with batches, a record's part of a pass.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     has_tie = theory.exact and optimizer.plain and rounds.plan.full_batch

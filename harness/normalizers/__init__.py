@@ -4,12 +4,8 @@ Conventions of every scheme: variance divides by P; statistics come from the tra
 in float64 whatever the type of the points; the points keep their type.
 """
 
-from normbench.normalizers.contrast import Contrast
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns
-from normbench.normalizers.pareto import Pareto
-from normbench.normalizers.power import Power
-from normbench.normalizers.quantile import Quantile
-from normbench.normalizers.rotation import RandomRotation
+from normbench.normalizers.schemes import Contrast, Pareto, Power, Quantile, RandomRotation
 from normbench.normalizers.whitening import (
     CholeskySphere,
     LedoitWolfSphere,

@@ -1,9 +1,9 @@
-"""The eigendecomposition that every linear scheme is computed from."""
+"""The moments of points `[1 X]`, which linear schemes and theory share, from one QR pass."""
 
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +14,27 @@ from normbench.datasets.on_disk.points import Points, as_array, is_in_memory, it
 
 Array = NDArray[np.float64]
 CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
+QR_COLUMNS = 32  # of a panel of the QR decomposition
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
-LEADING_FEATURES = 2000  # from which a few eigenvectors are computed alone: all take a minute
-LEADING_SHARE = 1 / 20  # of all eigenvectors: more are not few
-LEADING_RANGE = 1e-6  # eigenvalues over the largest: smaller ones lose digits to it
 SMALL_BLOCK_ENTRIES = 1 << 19  # numbers of a block of a pass without products: 4 MB of float64
-QR_ROWS_PER_COLUMN = 8  # rows of a block, in columns: a ninth more work than all at once
 EPS = float(np.finfo(np.float64).eps)
+
+
+class Factor(NamedTuple):
+    """The mean and a root of the covariance S of points (P, N), divided by P.
+
+    Attributes:
+        mean: The mean of the points, `(N,)`.
+        root: A matrix with `root'root = S`, `(k, N)`, k the fewer of P and N; the columns of
+            constant features, whose computed variance may be rounding, are 0.
+        deviations: The standard deviations `(N,)`, 1 for constant features.
+    """
+
+    mean: Array
+    root: Array
+    deviations: Array
 
 
 class Decomposition(NamedTuple):
@@ -33,8 +45,7 @@ class Decomposition(NamedTuple):
     Attributes:
         mean: The mean of the points, `(N,)`.
         scales: The square roots of T's diagonal, `(N,)`.
-        values: The eigenvalues, D's diagonal, `(N,)`, decreasing, not negative; NaN where only the
-            largest were computed.
+        values: The eigenvalues, D's diagonal, `(N,)`, decreasing, not negative.
         vectors: The eigenvectors as rows, V', `(M, N)`; M < N where only those of values above
             rounding level were formed.
     """
@@ -45,34 +56,70 @@ class Decomposition(NamedTuple):
     vectors: Array
 
 
-class Decompositions:
-    """The decompositions of points, each computed when it is first asked for.
+class Moments:
+    """The moments of points, each computed when it is first asked for, in float64.
 
-    Schemes that are fitted on the same points share the decompositions.
+    The schemes that are fitted on the same points, and their theory, share them. Nothing is
+    computed from a product of the points, whose rounding hides small variances: singular values of
+    a root of the covariance tell apart deviations that differ by up to 1e15.
 
     Attributes:
-        x: The points (P, N).
+        x: The points (P, N), in memory or read by blocks.
         saved: The seconds of computing that were saved by sharing.
     """
 
     def __init__(self, x: Any) -> None:
         self.x = x
         self.saved = 0.0
-        self._cache: dict[tuple[bool, bool], tuple[Decomposition, float]] = {}
+        self._cache: dict[Any, tuple[Any, float]] = {}
 
-    @cached_property
-    def mean(self) -> Array:
-        """The points' mean `(N,)`."""
-        return compute_mean(self.x)
+    @property
+    def has_few_points(self) -> bool:
+        """Whether there are fewer points in memory than features."""
+        return is_in_memory(self.x) and len(self.x) < self.x.shape[1]
+
+    @property
+    def factor(self) -> Factor:
+        """The mean and the root; of few points it is a centred copy of them, and not kept."""
+        if self.has_few_points:
+            return _factor_points(self.x)
+        return self._compute_once("factor", lambda: _factor_by_blocks(self.x))
+
+    @property
+    def gram_root(self) -> Array:
+        """`[[1, m'], [0, root]]`, a root of the Gram matrix `[1 X]'[1 X] / P`, m the mean."""
+        mean, root, _ = self.factor
+        return np.block([[np.ones((1, 1)), mean], [np.zeros((len(root), 1)), root]])
+
+    @property
+    def correlation_deviations(self) -> Array:
+        """The singular values `(k,)` of the root with each feature scaled to variance 1.
+
+        No direction is rounding in them because another feature is large.
+        """
+
+        def compute() -> Array:
+            """Return the singular values of the scaled root."""
+            _, root, deviations = self.factor
+            return singular_values(root / deviations)
+
+        return self._compute_once("correlation", compute)
+
+    @property
+    def live(self) -> int:
+        """The number of directions above rounding in the correlation of the features."""
+        values = self.correlation_deviations**2
+        return int(np.count_nonzero(values > rounding_share(self.x.shape[1]) * values[:1]))
+
+    @property
+    def axes(self) -> tuple[Array, Array]:
+        """The variances `(r,)` of the live directions, and unit vectors as columns `(N, r)`."""
+        _, _, values, vectors = self.get(correlation=False, complete=False)
+        rank = min(self.live, np.count_nonzero(values))
+        return values[:rank], vectors[:rank].T
 
     def get(self, correlation: bool, complete: bool) -> Decomposition:
         """Return the decomposition of the points' covariance, or of their correlation.
-
-        It is in float64 whatever the type of x. The decomposition of the covariance S is computed
-        from that of the correlation, `R = G Q G'`: the singular values of `Q^1/2 G' T^1/2` keep the
-        digits of small eigenvalues, which an eigendecomposition of S loses. With fewer points than
-        features, and unless `complete`, either is computed from the singular values of the centred
-        points.
 
         Args:
             correlation: Whether to decompose the correlation and not the covariance.
@@ -84,128 +131,101 @@ class Decompositions:
         Raises:
             ValueError: The squares of the features overflow.
         """
-        key = (correlation, complete)
+        complete = complete and self.has_few_points  # more points always give all eigenvectors
+        return self._compute_once(
+            (correlation, complete), lambda: _decompose(self.factor, correlation, complete)
+        )
+
+    def _compute_once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return the value of a key, computed at the first call; the others save its seconds."""
         if key in self._cache:
-            decomposition, seconds = self._cache[key]
+            value, seconds = self._cache[key]
             self.saved += seconds
-            return decomposition
-        tick = time.perf_counter()
-        decomposition = _decompose(self, correlation, complete)
-        for array in decomposition:
+            return value
+        tick, saved = time.perf_counter(), self.saved
+        value = compute()
+        seconds = time.perf_counter() - tick + self.saved - saved
+        for array in value if isinstance(value, tuple) else [value]:
             array.flags.writeable = False  # several schemes hold it
-        self._cache[key] = decomposition, time.perf_counter() - tick
-        return decomposition
-
-    def leading(self, count: int) -> Decomposition:
-        """Return the covariance's decomposition, with `count` eigenvalues where these are few.
-
-        They are computed by Lanczos's method, on the covariance or on the Gram matrix of fewer
-        points than features. The complete decomposition is returned instead where it is quick, and
-        where the smallest of these eigenvalues would be inaccurate.
-
-        Args:
-            count: The number of largest eigenvalues that are needed, with their eigenvectors.
-        """
-        from scipy.sparse.linalg import ArpackError
-
-        x = self.x
-        has_few_points = is_in_memory(x) and len(x) < x.shape[1]
-        size = len(x) if has_few_points else x.shape[1]
-        # Few of many eigenvectors: elsewhere the complete decomposition is as quick.
-        if x.shape[1] >= LEADING_FEATURES and count <= LEADING_SHARE * size:
-            with suppress(ArpackError):  # of points that are all equal, or without convergence
-                decompose_leading = _leading_of_points if has_few_points else _leading_of_covariance
-                decomposition = decompose_leading(x, count)
-                if decomposition.values[count - 1] > LEADING_RANGE * decomposition.values[0]:
-                    return decomposition
-        return self.get(correlation=False, complete=False)
+        self._cache[key] = value, seconds
+        return value
 
 
-def _leading_of_covariance(x: Any, count: int) -> Decomposition:
-    """Return the `count` largest eigenvalues of the covariance of points, with their vectors.
+def _factor_points(x: NDArray[Any]) -> Factor:
+    """Return the factor of points (P, N): the points themselves, centred, over sqrt(P)."""
+    mean = compute_mean(x)
+    root = x - mean
+    correction = root.mean(axis=0)  # the rounding error of the mean
+    root -= correction
+    return _scale_root(mean + correction, root, len(x))
 
-    Args:
-        x: Points (P, N), in memory or read by blocks.
-        count: Fewer than N.
+
+def _factor_by_blocks(x: Points) -> Factor:
+    """Return the factor of points (P, N) by QR decompositions of `[1 X]`, block after block.
+
+    The mean is subtracted first; the column of ones takes off the rounding error that it leaves.
+    The factor is kept with points that are not in memory.
     """
-    mean, covariance = mean_and_covariance(x)
-    # The covariances of a constant feature are rounding.
-    is_constant = _find_deviations(len(x), mean, np.diag(covariance))[1]
-    covariance[is_constant] = covariance[:, is_constant] = 0.0
-    values, columns = _largest(covariance, count)
-    return _of_leading(mean, values, columns.T)
+    attributes = getattr(x, "__dict__", {})  # an array has none
+    if "factor" not in attributes:
+        width, mean = x.shape[1] + 1, compute_mean(x)
+        triangle = np.zeros((width, width), order="F")
+        with _limit_threads(width):
+            for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
+                block = np.empty((len(rows), width), order="F")
+                block[:, 0] = 1.0
+                np.subtract(rows, mean, out=block[:, 1:])
+                triangle = linalg.lapack.dtpqrt(
+                    *(0, min(QR_COLUMNS, width), triangle, block),
+                    overwrite_a=True,
+                    overwrite_b=True,
+                )[0]
+        correction = triangle[0, 1:] / triangle[0, 0]
+        attributes["factor"] = _scale_root(mean + correction, triangle[1:, 1:][: len(x)], len(x))
+    return attributes["factor"]
 
 
-def _leading_of_points(x: NDArray[Any], count: int) -> Decomposition:
-    """Return the `count` largest eigenvalues of the covariance of few points, with their vectors.
-
-    The matrix of products of the centred points `(P, P)` has the same nonzero eigenvalues; the
-    points times its eigenvectors are the eigenvectors of the covariance, up to their lengths.
-
-    Args:
-        x: Points (P, N), fewer than features.
-        count: Fewer than P.
-    """
-    mean, centred, _ = _centre(x)
-    values, columns = _largest(centred @ centred.T / len(x), count)
-    rows = columns.T @ centred
-    return _of_leading(mean, values, rows / np.linalg.norm(rows, axis=1, keepdims=True))
+def _scale_root(mean: Array, root: Array, points: int) -> Factor:
+    """Return the factor of P points, whose root is scaled in place by `1 / sqrt(P)`."""
+    root /= np.sqrt(points)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = np.einsum("kn,kn->n", root, root)
+        is_constant = is_rounding(points, mean, variance) & np.isfinite(variance)
+    root[:, is_constant] = 0.0
+    return Factor(mean, root, np.sqrt(np.where(is_constant, 1.0, variance)))
 
 
-def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
-    """Return the largest eigenvalues of a symmetric matrix, and their eigenvectors.
-
-    Args:
-        matrix: `(n, n)`.
-        count: The number of eigenvalues k, fewer than n.
-
-    Returns:
-        Eigenvalues `(k,)`, decreasing, and eigenvectors as columns `(n, k)`.
-    """
-    from scipy.sparse.linalg import eigsh
-
-    values, columns = eigsh(matrix, count, rng=np.random.default_rng(0))
-    return values[::-1], columns[:, ::-1]
-
-
-def _of_leading(mean: Array, values: Array, vectors: Array) -> Decomposition:
-    """Return the decomposition of which only the k largest eigenvalues are known.
+def _decompose(factor: Factor, correlation: bool, complete: bool) -> Decomposition:
+    """Return the decomposition of the covariance or the correlation from the factor.
 
     Args:
-        mean: The mean of the points `(N,)`.
-        values: The eigenvalues `(k,)`; NaN stands for the others.
-        vectors: Their eigenvectors as rows `(k, N)`.
-    """
-    padded = np.full(len(mean), np.nan)
-    padded[: len(values)] = values
-    return Decomposition(mean, np.ones_like(mean), padded, fix_signs(vectors))
-
-
-def _decompose(points: Decompositions, correlation: bool, complete: bool) -> Decomposition:
-    """Return a decomposition of points, by the most accurate way that their shape allows.
-
-    Constant features, whose computed variance may be rounding, count as variance 0 and scale 1.
-
-    Args:
-        points: The points, with their mean.
+        factor: The mean, and the root of k rows.
         correlation: Whether to decompose the correlation and not the covariance.
-        complete: Whether the eigenvectors of zero eigenvalues are needed, too.
+        complete: Whether k < N rows get the eigenvectors of zero eigenvalues, too.
     """
-    x = points.x
-    if is_in_memory(x) and len(x) < x.shape[1] and not complete:
-        return _decompose_points(x, correlation)
-    mean, covariance = mean_and_covariance(x, points.mean)
-    deviations, is_constant = _find_deviations(len(x), mean, np.diag(covariance))
-    covariance[is_constant] = covariance[:, is_constant] = 0.0
-    covariance /= deviations * deviations[:, None]  # now the correlation
-    values, vectors = eigendecomposition(covariance)
-    if correlation:
-        return Decomposition(mean, deviations, values, vectors)
-    rank = np.count_nonzero(values > rounding_share(len(mean)) * values[0])
-    # `root'root` is the covariance: its singular values keep the digits of small eigenvalues.
-    root = np.asfortranarray(np.sqrt(values[:rank, None]) * vectors[:rank] * deviations)
-    del covariance, vectors  # of many features they are gigabytes, which the next line needs
-    return Decomposition(mean, np.ones_like(mean), *_decompose_gram(root, complete=True))
+    mean, root, deviations = factor
+    if not np.isfinite(deviations).all():
+        raise ValueError("the squares of the features overflow; divide them by a constant first")
+    count, features = root.shape
+    scales = deviations if correlation else np.ones_like(mean)
+    rows = np.zeros((features if complete else count, features), order="F")
+    np.divide(root, scales, out=rows[:count])
+    with _limit_threads(features):
+        _, singular, vectors = linalg.svd(
+            rows, full_matrices=False, check_finite=False, overwrite_a=True
+        )
+    singular[singular <= rounding_share(features) * singular[0]] = 0.0
+    values = np.zeros(features)
+    values[: len(singular)] = singular**2
+    if len(vectors) < features:  # what the last rows span is rounding
+        vectors = vectors[singular > 0]
+    return Decomposition(mean, scales, values, fix_signs(vectors))
+
+
+def singular_values(matrix: Array) -> Array:
+    """Return the singular values of a matrix, decreasing."""
+    with _limit_threads(max(matrix.shape)):
+        return np.asarray(linalg.svdvals(matrix, check_finite=False))
 
 
 def rounding_share(features: int) -> float:
@@ -215,6 +235,19 @@ def rounding_share(features: int) -> float:
     at N = 5 and 0.07 at N = 30.
     """
     return max(features, 10) * EPS
+
+
+def is_rounding(points: int, mean: Array, variance: Array) -> NDArray[np.bool_]:
+    """Return the mask (N,) of the features whose computed variance may be rounding.
+
+    The bound is that of the rounding errors of the sum of squares, and of the mean, squared.
+
+    Args:
+        points: The number of points P.
+        mean: The mean of the points (N,).
+        variance: Their computed variances (N,).
+    """
+    return np.asarray(variance <= points * EPS * variance + (points * mean * EPS) ** 2)
 
 
 def compute_mean(x: Points) -> Array:
@@ -241,49 +274,23 @@ def compute_deviations(x: Points, mean: Array) -> Array:
     return np.asarray(np.sqrt(squares / len(x)))
 
 
+def mean_and_covariance(x: Points) -> tuple[Array, Array]:
+    """Return the mean `(N,)` and the covariance `(N, N)` of points, divided by P, in float64."""
+    mean, root, _ = Moments(x).factor
+    return mean, root.T @ root
+
+
 def moment_rows(x: Points) -> Array:
     """Return rows `(n, N)` with the mean and the covariance of points x (P, N).
 
-    Second-order statistics are computed from these rows, with the digits of a decomposition of all
-    points. Points in memory are their own rows. Of others there are at most N + 1: centred points
-    are `Q R`, with R computed block by block; Helmert contrasts, scaled, replace Q: their columns
-    are orthonormal and have mean 0. They are computed once, and kept with the points.
+    Points in memory are their own rows. Of others there are at most N + 1: Helmert contrasts, whose
+    columns are orthonormal and have mean 0, times the root of the covariance.
     """
     if is_in_memory(x):
         return np.asarray(x)
-    attributes: Any = vars(x)
-    if "moment_rows" not in attributes:
-        mean, triangle = compute_mean(x), np.zeros((0, x.shape[1]))
-        size = max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * x.shape[1])
-        for _, block in iterate_blocks(x, size):
-            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, block - mean]), mode="r"))
-        contrasts = linalg.helmert(len(triangle) + 1)  # (k, k + 1) for k rows of R
-        # The factor: R'R is P times the covariance of x, and the mean is now over k + 1 rows.
-        rows = np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle + mean
-        attributes["moment_rows"] = rows
-    return np.asarray(attributes["moment_rows"])
-
-
-def mean_and_covariance(x: Points, known_mean: Array | None = None) -> tuple[Array, Array]:
-    """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)` of points, in float64.
-
-    They are computed from centred points, since the one-pass formula loses directions of small
-    variance. The rounding error of the first mean is subtracted at the end.
-
-    Args:
-        x: Points (P, N), in memory or read by blocks.
-        known_mean: The mean up to rounding `(N,)`, which saves a pass over the points; None to
-            compute it.
-    """
-    mean = compute_mean(x) if known_mean is None else known_mean
-    mean_correction, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
-    workspace = np.empty((min(CENTRED_POINTS_PER_BLOCK, len(x)), len(mean)))
-    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
-        centred = np.subtract(rows, mean, out=workspace[: len(rows)])
-        mean_correction += centred.sum(axis=0)
-        covariance += centred.T @ centred
-    mean_correction /= len(x)
-    return mean + mean_correction, covariance / len(x) - np.outer(mean_correction, mean_correction)
+    mean, root, _ = Moments(x).factor
+    contrasts = linalg.helmert(len(root) + 1)  # (k, k + 1) for k rows
+    return np.asarray(np.sqrt(len(root) + 1) * contrasts.T @ root + mean)
 
 
 def blocks(points: int, size: int | None = None) -> Iterator[slice]:
@@ -301,18 +308,6 @@ def blocks(points: int, size: int | None = None) -> Iterator[slice]:
 def small_block_size(x: Points) -> int:
     """Return the number of points of a block that is small enough for the processor's cache."""
     return max(1, SMALL_BLOCK_ENTRIES // x.shape[1])
-
-
-def eigendecomposition(matrix: Array) -> tuple[Array, Array]:
-    """Return the eigendecomposition of a symmetric matrix `(N, N)` without negative eigenvalues.
-
-    Returns:
-        Eigenvalues `(N,)`, decreasing, negative rounding set to 0; and eigenvectors `(N, N)` as
-        rows, with the signs of `fix_signs`.
-    """
-    with _limit_threads(len(matrix)):
-        values, vectors = linalg.eigh(matrix, driver="evd", check_finite=False)
-    return np.maximum(values[::-1], 0.0), fix_signs(vectors.T[::-1])
 
 
 def _limit_threads(size: int) -> AbstractContextManager[Any]:
@@ -338,87 +333,3 @@ def fix_signs(rows: Array) -> Array:
     ties_with_largest = magnitudes >= (1 - 1e-6) * magnitudes.max(axis=1, keepdims=True)
     deciding = np.argmax(ties_with_largest, axis=1)  # the first of these entries of each row
     return rows * np.where(rows[np.arange(len(rows)), deciding] < 0, -1.0, 1.0)[:, None]
-
-
-def _find_deviations(points: int, mean: Array, variance: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the standard deviations (N,), 1 for constant features, and the mask of these (N,).
-
-    The computed variance of a constant feature can be its mean's rounding, squared.
-
-    Args:
-        points: The number of points P.
-        mean: The mean of the points (N,).
-        variance: Their computed variances (N,).
-
-    Raises:
-        ValueError: A variance is not finite.
-    """
-    if not np.isfinite(variance).all():
-        raise ValueError("the squares of the features overflow; divide them by a constant first")
-    is_constant = is_rounding(points, mean, variance)
-    return np.sqrt(np.where(is_constant, 1.0, variance)), is_constant
-
-
-def is_rounding(points: int, mean: Array, variance: Array) -> NDArray[np.bool_]:
-    """Return the mask (N,) of the features whose computed variance may be rounding.
-
-    The bound is that of the rounding errors of the sum of squares, and of the mean, squared. For
-    the arguments see `_find_deviations`.
-    """
-    return np.asarray(variance <= points * EPS * variance + (points * mean * EPS) ** 2)
-
-
-def _decompose_gram(rows: Array, complete: bool) -> tuple[Array, Array]:
-    """Return eigenvalues `(N,)` and eigenvectors, as rows, of `rows' rows`, from rows `(k, N)`.
-
-    They are computed from singular values: small eigenvalues keep the digits that a product of the
-    rows would lose.
-
-    Args:
-        rows: `(k, N)`; they are overwritten if they are in Fortran's order.
-        complete: Whether the eigenvectors of zero eigenvalues are needed, too, which k < N rows do
-            not span.
-    """
-    features = rows.shape[1]
-    if complete and len(rows) < features:
-        rows = np.vstack([rows, np.zeros((features - len(rows), features))])
-    with _limit_threads(max(rows.shape)):
-        _, singular, vectors = linalg.svd(
-            rows, full_matrices=False, check_finite=False, overwrite_a=True
-        )
-    values = np.zeros(features)
-    values[: len(singular)] = singular**2
-    return values, fix_signs(vectors)
-
-
-def _decompose_points(x: NDArray[Any], correlation: bool) -> Decomposition:
-    """Return the decomposition from the singular values of the centred points, P < N.
-
-    Args:
-        x: Points (P, N).
-        correlation: Whether to decompose the correlation and not the covariance.
-    """
-    mean, centred, deviations = _centre(x)
-    scales = deviations if correlation else np.ones_like(mean)
-    centred /= scales * np.sqrt(len(x))
-    values, vectors = _decompose_gram(centred, complete=False)
-    above_rounding = values > rounding_share(x.shape[1]) * values[0]
-    # There are N values, of which all beyond the P vectors are 0.
-    return Decomposition(mean, scales, values, vectors[above_rounding[: len(vectors)]])
-
-
-def _centre(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return the mean of points (P, N), a centred copy (P, N), and the standard deviations (N,).
-
-    The rounding error of the first mean is removed from both. Constant features have deviation 1,
-    and are exactly 0 in the copy.
-    """
-    mean = x.mean(axis=0, dtype=np.float64)
-    centred = x - mean
-    mean_correction = centred.mean(axis=0)
-    centred -= mean_correction
-    mean += mean_correction
-    variance = np.einsum("pn,pn->n", centred, centred) / len(x)
-    deviations, is_constant = _find_deviations(len(x), mean, variance)
-    centred[:, is_constant] = 0.0
-    return mean, centred, deviations

@@ -17,7 +17,7 @@ from normbench.normalizers.affine import (
     join_maps,
     pass_through,
 )
-from normbench.normalizers.rotation import POINT_DTYPES
+from normbench.normalizers.schemes import POINT_DTYPES
 
 NOT_NUMBERS = "gives points that are not numbers"
 

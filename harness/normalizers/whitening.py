@@ -4,12 +4,13 @@ Source of the family: Kessy, Lewin, Strimmer, "Optimal whitening and decorrelati
 Statistician 72 (2018). All whitenings with ridge 0 are rotations of one another, `A'A = S^-1`.
 """
 
-from numbers import Real
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from normbench.datasets.on_disk.points import iterate_blocks
@@ -17,11 +18,11 @@ from normbench.normalizers.decomposition import (
     CENTRED_POINTS_PER_BLOCK,
     Array,
     Decomposition,
-    Decompositions,
+    Moments,
     blocks,
     rounding_share,
 )
-from normbench.normalizers.rotation import POINT_DTYPES, Scheme
+from normbench.normalizers.schemes import POINT_DTYPES, Scheme
 
 
 class Whitening(Scheme):
@@ -41,7 +42,7 @@ class Whitening(Scheme):
     Attributes:
         mean_: m `(N,)`.
         scale_: The roots of T's diagonal `(N,)`.
-        eigenvalues_: D's diagonal `(N,)`, decreasing; NaN where few `components` were wanted.
+        eigenvalues_: D's diagonal `(N,)`, decreasing.
         components_: V' `(M, N)`, one eigenvector a row; M < N where fewer points than features
             leave the others undetermined.
         dropped_: The mask `(N,)` of dropped directions.
@@ -59,6 +60,10 @@ class Whitening(Scheme):
     fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "ridge": [Interval(Real, 0, np.inf, closed="left")],
+        "rtol": [Interval(Real, 0, 1, closed="left"), None],
+    }
 
     def __init__(self, ridge: float = 1e-7, rtol: float | None = None) -> None:
         self.ridge = ridge
@@ -66,26 +71,14 @@ class Whitening(Scheme):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean and spectrum from points X (P, N), P at least 2; return self."""
-        return self.fit_from(X, None)
-
-    def fit_from(self, X: Any, decompositions: Decompositions | None) -> Self:
-        """Learn as `fit` does, without decomposing points that are decomposed already.
-
-        Args:
-            X: Points (P, N), P at least 2.
-            decompositions: The shared decompositions of the same points; None to decompose X.
-
-        Returns:
-            The scheme.
-        """
         X = validate_data(self, X, dtype=POINT_DTYPES, ensure_min_samples=2)
-        return self.learn(decompositions or Decompositions(X))
+        return self.learn(Moments(X))
 
-    def learn(self, decompositions: Decompositions) -> Self:
-        """Learn as `fit` does, from the decompositions of points in memory or on disk.
+    def learn(self, moments: Moments) -> Self:
+        """Learn as `fit` does, from moments that schemes share, of points in memory or on disk.
 
         Args:
-            decompositions: The decompositions of the training points.
+            moments: The moments of the training points.
 
         Returns:
             The scheme.
@@ -94,8 +87,8 @@ class Whitening(Scheme):
             ValueError: An option is out of its range, or the squares of the features overflow.
         """
         self._validate_params()
-        self.n_features_in_ = decompositions.x.shape[1]
-        decomposition = self._decompose(decompositions)
+        self.n_features_in_ = moments.x.shape[1]
+        decomposition = self._decompose(moments)
         self.mean_, self.scale_, self.eigenvalues_, self.components_ = decomposition
         rtol = rounding_share(self.n_features_in_) if self.rtol is None else self.rtol
         self._n_features_out = self._width()  # M; a member may keep fewer than N
@@ -152,9 +145,9 @@ class Whitening(Scheme):
         """Return A, (k, N) or (N, N), a rotation of the half B (k, N); every member defines it."""
         raise NotImplementedError
 
-    def _decompose(self, decompositions: Decompositions) -> Decomposition:
+    def _decompose(self, moments: Moments) -> Decomposition:
         """Return the decomposition that A is computed from."""
-        return decompositions.get(self._correlation, self._complete)
+        return moments.get(self._correlation, self._complete)
 
     def _width(self) -> int:
         """Return the number of features of the output."""
@@ -167,12 +160,6 @@ class Whitening(Scheme):
     def _live_vectors(self) -> Array:
         """Return the eigenvectors of the live directions (k, N): the first, as values decrease."""
         return self.components_[: np.count_nonzero(~self.dropped_)]
-
-    def _validate_params(self) -> None:
-        """Raise ValueError for a ridge or a tolerance that is out of its range."""
-        _check_range("ridge", self.ridge, np.inf)
-        if self.rtol is not None:
-            _check_range("rtol", self.rtol, 1.0)
 
 
 class PCASphere(Whitening):
@@ -251,10 +238,10 @@ class LedoitWolfSphere(PCASphere):
 
     _complete = True
 
-    def _decompose(self, decompositions: Decompositions) -> Decomposition:
+    def _decompose(self, moments: Moments) -> Decomposition:
         """Return the decomposition with eigenvalues `(1 - delta) d + delta mean(d)`."""
-        decomposition = super()._decompose(decompositions)
-        self.shrinkage_ = estimate_shrinkage(decompositions.x, decomposition)
+        decomposition = super()._decompose(moments)
+        self.shrinkage_ = estimate_shrinkage(moments.x, decomposition)
         target = self.shrinkage_ * decomposition.values.mean()
         return decomposition._replace(values=(1 - self.shrinkage_) * decomposition.values + target)
 
@@ -277,6 +264,14 @@ class PCARotation(Whitening):
     """
 
     affine_traits = (True, False, True)
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            None,
+        ],
+        "rtol": Whitening._parameter_constraints["rtol"],
+    }
 
     def __init__(self, components: float | None = None, rtol: float | None = None) -> None:
         self.components = components
@@ -289,13 +284,6 @@ class PCARotation(Whitening):
     def _divisors(self) -> Array:
         """Return ones `(k,)`: no direction is scaled."""
         return np.ones(np.count_nonzero(~self.dropped_))
-
-    def _decompose(self, decompositions: Decompositions) -> Decomposition:
-        """Return the decomposition, of as many components as are wanted where they are few."""
-        # A share of the variance needs all eigenvalues.
-        if self.components is None or self.components < 1:
-            return super()._decompose(decompositions)
-        return decompositions.leading(int(self.components))
 
     def _width(self) -> int:
         """Return how many components are kept, by the option and the variances."""
@@ -310,26 +298,8 @@ class PCARotation(Whitening):
                 f"choose {features} or fewer, or null for all"
             )
         # The fewest components that together hold at least the share of the variance.
-        cumulative_variance = np.cumsum(self.eigenvalues_)
-        return min(
-            int(np.searchsorted(cumulative_variance, self.components * cumulative_variance[-1]))
-            + 1,
-            features,
-        )
-
-    def _validate_params(self) -> None:
-        """Raise ValueError for a tolerance or a number of components that is out of range."""
-        if self.rtol is not None:
-            _check_range("rtol", self.rtol, 1.0)
-        value = self.components
-        if value is None:
-            return
-        wrong = isinstance(value, bool) or not isinstance(value, Real)
-        if wrong or not (0 < value < 1 or (value >= 1 and value % 1 == 0)):
-            raise ValueError(
-                f"components={value!r} must be a whole number, 1 or more, or a share of the "
-                "variance between 0 and 1, or null for all"
-            )
+        variance = np.cumsum(self.eigenvalues_)
+        return min(int(np.searchsorted(variance, self.components * variance[-1])) + 1, features)
 
 
 def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
@@ -397,14 +367,3 @@ def _echelon(rows: Array) -> Array:
         rows[row + 1 :, column] = 0.0
         row += 1
     return rows
-
-
-def _check_range(name: str, value: Any, below: float) -> None:
-    """Raise ValueError unless an option is a number from 0 to below a bound, which may be inf.
-
-    A bool, which Python counts as a number, is refused.
-    """
-    wrong = isinstance(value, bool) or not isinstance(value, Real)
-    if wrong or not 0 <= float(value) < below:
-        rule = "a finite number, 0 or more" + ("" if np.isinf(below) else f" and below {below:g}")
-        raise ValueError(f"{name}={value!r} must be {rule}")

@@ -1,18 +1,18 @@
 """Compute the theory of a job: its least cost, its curvature, its step size threshold."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Points, is_in_memory
+from normbench.datasets.on_disk.points import TRANSFORMED_ROWS, Points, is_in_memory, iterate_blocks
 from normbench.engine.hessian import Hessian, score_curvatures
 from normbench.engine.problem import Cost, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import moment_rows
+from normbench.normalizers.decomposition import Moments
 from normbench.theory import separability, sizes, spectra
+from normbench.theory.directions import shared_curvatures
 from normbench.theory.minimum import (
     Minimum,
     minimize,
@@ -23,7 +23,6 @@ from normbench.theory.minimum import (
 from normbench.theory.shared import PointsCache
 
 SQUARABLE_LIMIT = 1e150  # of a coordinate: the squares of larger ones overflow
-FEW_CLASSES = 50  # the second derivatives of one point of each class are then 1 MB
 MAX_SOLVER_PRODUCTS = 1000  # of the Hessian, in all steps: measured, 24 to 348 on small data
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
@@ -45,6 +44,7 @@ class Theory:
             and the points can be squared and their moments are known.
         has_threshold: Whether scores are linear in the weights, or the cost is convex in them; else
             the curvature at the start says nothing of other weights.
+        moments: The moments of the points under the scheme; None where they were not computed.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -54,6 +54,7 @@ class Theory:
     note: str = ""
     allows_point_theory: bool = True
     has_threshold: bool = True
+    moments: Moments | None = None
 
     @property
     def threshold(self) -> float | None:
@@ -90,28 +91,32 @@ def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory
     """
     if theory_setting == "none":
         return Theory(note=NOT_ASKED, allows_point_theory=False)
-    gram = spectrum = lipschitz = bound = None
-    exact = False
-    linear = train.linear
-    # Points in memory are their own moment rows; of others, few rows of the same moments are made.
-    has_rows = linear is not None and (
-        is_in_memory(linear.points) or sizes.allows_moments(theory_setting, linear.points)
-    )
-    if linear is not None and has_rows:
-        rows = moment_rows(linear.points)
-        if max(-rows.min(), rows.max()) > SQUARABLE_LIMIT:
-            return Theory(note="the points are too large to be squared", allows_point_theory=False)
+    linear, moments = train.linear, None
+    spectrum = lipschitz = bound = at_start = None
+    exact = has_moments = False
+    if linear is not None:
+        has_moments = is_in_memory(linear.points) or sizes.allows_moments(
+            theory_setting, linear.points
+        )
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
-        gram = spectrum = (
-            spectra.spectrum(rows)
-            if sizes.allows_spectrum(theory_setting, linear.points)
-            else spectra.Spectrum(np.array([spectra.largest_gram(rows)]), is_complete=False)
-        )
+    if linear is not None and has_moments:
+        if _largest_magnitude(linear.points) > SQUARABLE_LIMIT:
+            return Theory(note="the points are too large to be squared", allows_point_theory=False)
+        if sizes.allows_spectrum(theory_setting, linear.points):
+            moments = Moments(linear.points)
+            spectrum = spectra.spectrum(moments)
+        else:
+            largest = spectra.largest_gram(linear.points)
+            spectrum = spectra.Spectrum(np.array([largest]), is_complete=False)
+        if linear.classify and not np.any(linear.l2) and not np.any(start):
+            # The Hessian is the Kronecker product of the Gram matrix and what all points share.
+            curvatures = shared_curvatures(linear, start)
+            at_start = None if curvatures is None else float(curvatures[-1]) * spectrum.largest
         if bound is not None:
-            spectrum = spectra.penalize(spectrum, bound, linear.l2, rows)
+            spectrum = spectra.penalize(spectrum, bound, linear.l2)
             lipschitz = spectrum.largest
-    at_start, note = _curvature_at_zero(linear, start, gram), ""
+    note = ""
     if at_start is None and sizes.allows_second_derivatives(theory_setting, train):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:  # no curvature is not a curvature of 0, and gives no threshold
@@ -120,42 +125,18 @@ def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory
         spectrum,
         lipschitz,
         at_start,
-        exact,
+        exact and has_moments,
         note,
-        allows_point_theory=linear is None or has_rows,
+        allows_point_theory=linear is None or has_moments,
         # Of a network the curvature at the start bounds no step.
         has_threshold=linear is not None or train.convex,
+        moments=moments,
     )
 
 
-def _curvature_at_zero(
-    train: Problem | None, start: NDArray[Any], gram: spectra.Spectrum | None
-) -> float | None:
-    """Return the largest curvature at zero weights where one product gives it, else None.
-
-    Where the points of every class have the same second derivatives at scores of 0, the Hessian is
-    the Kronecker product of those with the Gram matrix: for multiclass softmax `I / C - 11' / C^2`.
-
-    Args:
-        train: The problem of the training points; None where its scores are not linear.
-        start: The start of the descent; the curvature is that at the start only if it is 0.
-        gram: The spectrum of the Gram matrix; None where it is unknown.
-    """
-    if gram is None or np.any(start) or train is None:
-        return None
-    # Of real targets there is no small number of classes, and a penalty adds its own curvature.
-    if not train.classify or np.any(train.l2) or train.shape[0] > FEW_CLASSES:
-        return None
-    classes = np.unique(train.targets)
-    try:
-        second_derivatives = score_curvatures(
-            train.cost, np.zeros((train.shape[0], len(classes))), classes
-        )
-    except (ValueError, TypeError, NotImplementedError):  # autograd has no second derivative
-        return None
-    if not np.allclose(second_derivatives, second_derivatives[:, :, :1], rtol=1e-12, atol=1e-15):
-        return None
-    return float(np.linalg.eigvalsh(second_derivatives[:, :, 0])[-1]) * gram.largest
+def _largest_magnitude(x: Points) -> float:
+    """Return the largest magnitude of the coordinates of points."""
+    return max(float(np.abs(rows).max()) for _, rows in iterate_blocks(x, TRANSFORMED_ROWS))
 
 
 def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | None, str]:
@@ -199,6 +180,7 @@ def find_least_cost(
     lowest: float,
     theory_setting: str,
     proof: NDArray[Any] | None = None,
+    moments: Moments | None = None,
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
 
@@ -215,6 +197,7 @@ def find_least_cost(
         theory_setting: The setting `theory`: `auto`, `full` or `none`.
         proof: Weights of one model, from the descent, that misclassify no point; None where there
             are none.
+        moments: The moments of the points of the problem; None to compute them.
 
     Returns:
         The least cost, with its source and the norm of its gradient.
@@ -227,107 +210,61 @@ def find_least_cost(
         return _lowest_seen(lowest, NOT_ASKED)
     if not train.convex:
         return _lowest_seen(lowest, "the cost is not convex")
-    penalized = bool(np.any(linear.l2))
-    if (
-        proof is not None
-        and not penalized
-        and sizes.allows(theory_setting, 0, _count_filled(linear.points))
-        and separability.proves_separable(linear, proof)
-    ):
+    may_separate = not np.any(linear.l2) and sizes.allows(
+        theory_setting, 0, sizes.count_filled(linear.points)
+    )
+    if proof is not None and may_separate and separability.proves_separable(linear, proof):
         return zero_at_infinity()
+    case = separability.decide_by_rule(linear)
     if not sizes.allows_least_cost(theory_setting, train, points_cache.x):
-        minimum = _lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}")
-        return replace(minimum, case=separability.decide_by_rule(linear))
+        return replace(_lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}"), case=case)
     try:
-        minimum = _solve(linear, points_cache, lowest, theory_setting)
-        case = separability.decide_by_rule(linear) if minimum.case == UNDECIDED else minimum.case
-        if case == UNDECIDED and linear.traits.separable and not penalized:
-            case = _decide_by_program(linear, points_cache, theory_setting)
+        if _piecewise_linear(linear.cost, linear.shape[0]):
+            return replace(_lowest_seen(lowest, NO_CURVATURE), case=case)
+        minimum = _solve(linear, points_cache, theory_setting, moments or Moments(linear.points))
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         # Autograd has no second derivative, or a decomposition fails: the descent goes on without.
         one_line = " ".join(str(error).split())
-        minimum = _lowest_seen(lowest, f"no second-order solution ({one_line})")
-        case = separability.decide_by_rule(linear)
-    return zero_at_infinity() if case == STRICTLY else replace(minimum, case=case)
-
-
-def _count_filled(x: Points) -> int:
-    """Return the number of entries (P, N) of sparse points that are made dense; 0 of dense ones."""
-    return 0 if sizes.density(x) == 1 else len(x) * x.shape[1]
+        return replace(_lowest_seen(lowest, f"no second-order solution ({one_line})"), case=case)
+    if minimum.case == STRICTLY:
+        return zero_at_infinity()
+    if not minimum.is_solved or not np.isfinite(minimum.value):
+        seen = _lowest_seen(min(lowest, minimum.value), minimum.source)
+        minimum = replace(seen, gradient_norm=minimum.gradient_norm, case=minimum.case)
+    return replace(minimum, case=case) if minimum.case == UNDECIDED else minimum
 
 
 def _solve(
-    train: Problem, points_cache: PointsCache, lowest: float, theory_setting: str
+    train: Problem, points_cache: PointsCache, theory_setting: str, moments: Moments
 ) -> Minimum:
-    """Return the least cost by a second-order solver.
+    """Return the least cost by a second-order solver, and its case by the linear program.
 
-    Where the solver fails, the lowest cost seen stands in for the least cost.
+    Both are computed on sphered points. Schemes whose points have the same affine scores as the
+    data set share them without a penalty, in the cache of the data set; every other scheme, such as
+    one that drops features, or is not affine, has its own.
 
     Args:
         train: The problem of the training points.
         points_cache: The cache of the data set's points before any scheme.
-        lowest: The lowest cost that the job saw, zero weights included.
         theory_setting: The setting `theory`; `full` for a solver without a limit of products.
+        moments: The moments of the points of the problem.
     """
-    classes = train.shape[0]
-    if _piecewise_linear(train.cost, classes):
-        return _lowest_seen(lowest, NO_CURVATURE)
+    penalized = bool(np.any(train.l2))
     products = np.inf if theory_setting == "full" else MAX_SOLVER_PRODUCTS
-    if np.any(train.l2):
-        solution = minimize(sphere_problem(train), classes, products)
+    if not penalized and spans_same_scores(points_cache.basis, moments):
+        cache, problem = points_cache, train.on(points_cache.basis, 0.0)
     else:
-        solution = _solve_once(
-            "least",
-            train,
-            points_cache,
-            lambda problem: minimize(problem, classes, products),
-            products,
-        )
-    if not solution.is_solved or not np.isfinite(solution.value):
-        unreached = replace(solution, value=min(lowest, solution.value), is_solved=False)
-        return replace(unreached, source=f"the lowest cost seen in this job; {solution.source}")
-    return solution
-
-
-def _decide_by_program(train: Problem, points_cache: PointsCache, theory_setting: str) -> str:
-    """Return whether weights attain the least cost, one of `names.CASES`, by the linear program.
-
-    UNDECIDED where it is too large.
-    """
+        cache, problem = PointsCache(train.points), sphere_problem(train, moments)
+    key = (train.cost, train.shape[0], len(train.targets), products)
+    minimum = cache.get_or_compute(("least", *key), lambda: minimize(problem, products))
+    rule_decides = separability.decide_by_rule(train) != UNDECIDED
+    if rule_decides or minimum.case != UNDECIDED or penalized or not train.traits.separable:
+        return minimum
     margins = len(train.targets) * max(1, train.shape[0] - 1)
     if margins > separability.MAX_MARGINS or not sizes.allows(theory_setting, margins):
-        return UNDECIDED
-    return _solve_once("case", train, points_cache, separability.decide_by_program)
-
-
-def _solve_once(
-    quantity: str,
-    train: Problem,
-    points_cache: PointsCache,
-    find: Callable[[Problem], Any],
-    *key_values: float,
-) -> Any:
-    """Return what `find` returns for a problem without a penalty, on its points sphered.
-
-    Schemes whose points have the same affine scores as the data set share one result, which is kept
-    in the cache of the data set. Every other scheme has its own.
-
-    Args:
-        quantity: The name of the result in the cache.
-        train: The problem of the training points under the scheme.
-        points_cache: The cache of the data set's points, before any scheme.
-        find: Computes the result from the problem on sphered points.
-        *key_values: What else the result depends on, for the key of the cache.
-
-    Returns:
-        The result.
-    """
-    key = (quantity, train.cost, train.shape[0], len(train.targets), *key_values)
-    # A scheme that drops features, or is not affine, has scores of its own.
-    if not spans_same_scores(points_cache.basis, train.points):
-        return find(sphere_problem(train))
-    shared = train.on(points_cache.basis, 0.0)
-    return points_cache.get_or_compute(key, lambda: find(shared))
+        return minimum
+    case = cache.get_or_compute(("case", *key), lambda: separability.decide_by_program(problem))
+    return replace(minimum, case=case)
 
 
 def _lowest_seen(value: float, why: str) -> Minimum:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from normbench.engine.hessian import score_curvatures
 from normbench.engine.problem import Problem
 from normbench.theory import sizes, spectra
-from normbench.theory.analysis import FEW_CLASSES
 
 Array = NDArray[Any]
+FEW_CLASSES = 50  # the second derivatives of one point of each class are then 1 MB
 UNIFORM_TOLERANCE = 1e-9  # relative: curvatures of one kind at every point
 
 
@@ -72,21 +72,17 @@ class AtStart:
         differ, or where that spectrum is missing or not accurate enough.
         """
         spectrum, linear = self.spectrum, self.train.linear
-        if (
-            spectrum is None
-            or not spectrum.is_complete
-            or spectrum.condition_number > spectra.MAX_PREDICTED_CONDITION
-        ):
+        if spectrum is None or not spectrum.is_complete or linear is None:
             return None
-        if linear is None or not linear.traits.curvature:
+        bound = linear.traits.curvature
+        if not bound or spectrum.condition_number > spectra.MAX_PREDICTED_CONDITION:
             return None
-        curvature = find_uniform_curvature(linear, self.start)
+        uniform = find_uniform_curvature(linear, self.start)
         # `directions` rescales the spectrum of the bound by the ratio of both curvatures, which
         # would rescale the penalty, too: with a penalty the ratio must be 1.
-        is_uniform = curvature and (
-            curvature.curvature == linear.traits.curvature or not np.any(linear.l2)
-        )
-        return curvature if is_uniform else None
+        if uniform and np.any(linear.l2) and uniform.curvature != bound:
+            return None
+        return uniform
 
     @cached_property
     def directions(self) -> Directions | None:
@@ -95,11 +91,11 @@ class AtStart:
         With a uniform curvature they follow from the spectrum that theory computed; otherwise from
         the Hessian as a matrix.
         """
-        linear = self.train.linear
-        if self.uniform_curvature and linear and linear.traits.curvature and self.spectrum:
+        uniform, linear = self.uniform_curvature, self.train.linear
+        if uniform and linear and linear.traits.curvature and self.spectrum:
             values, vectors = spectra.eigenvectors(self.spectrum)
-            values = values * (self.uniform_curvature.curvature / linear.traits.curvature)
-            return Directions(values, vectors, self.uniform_curvature.multiplicity, 0.0)
+            values = values * (uniform.curvature / linear.traits.curvature)
+            return Directions(values, vectors, uniform.multiplicity, 0.0)
         if not sizes.allows_matrix(self.theory_setting, self.train):
             return None
         values, vectors = np.linalg.eigh(self.train.hessian(self.start).matrix())
@@ -131,22 +127,32 @@ def find_uniform_curvature(train: Problem, weights: Array) -> UniformCurvature |
 
     Returns:
         The curvature of a point's cost in its scores; None where points or nonzero eigenvalues
-        differ, or none is positive. A cost that is not quadratic is tried only at zero weights and
-        with few classes.
+        differ, or none is positive, and where `shared_curvatures` are unknown.
+    """
+    values = shared_curvatures(train, weights)
+    if values is None or values[-1] <= 0:
+        return None
+    nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
+    has_one_curvature = np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
+    return UniformCurvature(float(nonzero[-1]), len(nonzero)) if has_one_curvature else None
+
+
+def shared_curvatures(train: Problem, weights: Array) -> Array | None:
+    """Return the eigenvalues `(C,)` of the second derivative that a point's cost has in its scores.
+
+    They are increasing. None where points differ, and where autograd has no second derivative. A
+    cost that is not quadratic is tried only at zero weights, where every score is 0, and with few
+    classes.
     """
     quadratic = train.traits.quadratic
-    # Other costs are tried only at zero weights, where every score is 0.
     if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
         return None
     # A quadratic cost has the same second derivatives at all targets, of which there may be many.
-    classes = np.unique(train.targets)[: 2 if quadratic else None]
-    second_derivatives = score_curvatures(
-        train.cost, np.zeros((train.shape[0], len(classes))), classes
-    )
-    values = np.linalg.eigvalsh(second_derivatives[:, :, 0])  # of the first class; all must agree
-    nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
-    differences = np.abs(second_derivatives - second_derivatives[:, :, :1])
-    if not (values[-1] > 0 and differences.max() <= UNIFORM_TOLERANCE * values[-1]):
+    targets = np.unique(train.targets)[: 2 if quadratic else None]
+    try:
+        curvatures = score_curvatures(train.cost, np.zeros((train.shape[0], len(targets))), targets)
+    except (ValueError, TypeError, NotImplementedError):
         return None
-    has_one_curvature = np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
-    return UniformCurvature(float(nonzero[-1]), len(nonzero)) if has_one_curvature else None
+    values = np.linalg.eigvalsh(curvatures[:, :, 0])  # of the first target; all must agree
+    differences = np.abs(curvatures - curvatures[:, :, :1])
+    return values if differences.max() <= UNIFORM_TOLERANCE * abs(values[-1]) else None

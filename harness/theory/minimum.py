@@ -21,8 +21,7 @@ from normbench.datasets.on_disk.points import (
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Problem
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import mean_and_covariance, moment_rows
-from normbench.theory import spectra
+from normbench.normalizers.decomposition import Moments
 from normbench.theory.separability import proves_separable
 
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
@@ -89,31 +88,15 @@ class Sphered(NamedTuple):
     axes: Array
 
 
-def sphere_points(x: Points) -> Sphered:
+def sphere_points(moments: Moments) -> Sphered:
     """Return points x (P, N) sphered, with their variances and directions before the sphering.
 
     The basis is in memory where x is an array in memory; otherwise it is a memory map.
     """
-    mean, values, axes = _find_axes(x)
-    basis = transform_rows(x, lambda rows: (rows - mean) @ axes / np.sqrt(values), len(values))
-    return Sphered(basis, values, axes)
-
-
-def _find_axes(x: Points) -> tuple[Array, Array, Array]:
-    """Return the mean of points x (P, N), and the variances and directions above rounding.
-
-    Returns:
-        The mean `(N,)`, the variances `(r,)`, decreasing, and unit vectors as columns `(N, r)`.
-    """
-    mean, covariance = mean_and_covariance(x)
-    values, vectors = linalg.eigh(covariance, driver="evd")
-    values, vectors = values[::-1], vectors[:, ::-1]
-    above_rounding = values > len(values) * np.finfo(np.float64).eps * max(values[0], 0.0)
-    values, vectors = values[above_rounding], vectors[:, above_rounding]
-    if len(values) < spectra.correlation_rank(covariance, len(x), mean):
-        # Beside much larger variances, small ones are rounding of the covariance.
-        return spectra.principal_axes(moment_rows(x))
-    return mean, values, vectors
+    mean, (variances, axes) = moments.factor.mean, moments.axes
+    matrix = axes / np.sqrt(variances)
+    basis = transform_rows(moments.x, lambda rows: (rows - mean) @ matrix, len(variances))
+    return Sphered(basis, variances, axes)
 
 
 def penalty_of_basis(l2: float | Array, variances: Array, axes: Array) -> Array:
@@ -144,82 +127,48 @@ def penalty_of_basis(l2: float | Array, variances: Array, axes: Array) -> Array:
     return np.asarray(reduced / np.outer(scale, scale))
 
 
-def sphere_problem(problem: Problem) -> Problem:
+def sphere_problem(problem: Problem, moments: Moments) -> Problem:
     """Return the same problem on its points sphered, `(P, r)`, which has the same least cost.
 
-    Its penalty is that of `penalty_of_basis`.
+    Its penalty is that of `penalty_of_basis`; `moments` are those of its points.
     """
-    basis, variances, axes = sphere_points(problem.points)
-    l2: float | Array = 0.0
-    if np.any(problem.l2):
-        l2 = penalty_of_basis(problem.l2, variances, axes)
-    return problem.on(basis, l2)
+    basis, variances, axes = sphere_points(moments)
+    has_penalty = np.any(problem.l2)
+    return problem.on(basis, penalty_of_basis(problem.l2, variances, axes) if has_penalty else 0.0)
 
 
-def spans_same_scores(basis: Array, z: Points) -> bool:
+def spans_same_scores(basis: Array, moments: Moments) -> bool:
     """Return whether normalized points and the data have the same affine scores.
 
     They then share their least cost. True under every invertible affine scheme and under no other:
-    the columns of z lie in the span of the basis and the constants, and fill it.
+    the columns of the normalized points lie in the span of the basis and the constants, and fill
+    it.
 
     Args:
         basis: The points of the data set, sphered by `sphere_points`, (P, r).
-        z: Normalized points (P, M).
+        moments: The moments of the normalized points (P, M).
 
     Returns:
         Whether that holds, up to rounding.
     """
-    mean, covariance = mean_and_covariance(z)
-    projections, squared_residuals = _products(basis, z, mean), np.zeros_like(mean)
+    if moments.live != basis.shape[1]:
+        return False
+    z, (mean, _, deviations) = moments.x, moments.factor
+    products, squared_residuals = _products(basis, z, mean), np.zeros_like(mean)
     for block, rows in iterate_blocks(z, TRANSFORMED_ROWS):
-        squared_residuals += np.square(rows - mean - basis[block] @ projections).sum(axis=0)
+        squared_residuals += np.square(rows - mean - basis[block] @ products).sum(axis=0)
         give_back(basis[block])
-    norms = np.sqrt(len(z) * np.maximum(np.diag(covariance), 0.0))
     # Relative to each centred column; the second term is for columns that are constant.
-    if np.any(np.sqrt(squared_residuals) > 1e-6 * norms + 1e-12):
-        return False  # a column leaves the span
-    values = np.linalg.eigvalsh(covariance)
-    rounding = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-    rank = int(np.count_nonzero(values > rounding))
-    return rank == basis.shape[1]
+    return bool(np.all(np.sqrt(squared_residuals / len(z)) <= 1e-6 * deviations + 1e-12))
 
 
-def _products(basis: Array, x: Points, mean: Array) -> Array:
-    """Return `basis' (x - mean) / P` `(r, N)`, in float64, block by block.
-
-    Args:
-        basis: Sphered points (P, r).
-        x: Points (P, N).
-        mean: Their mean (N,).
-    """
-    products = np.zeros((basis.shape[1], len(mean)))
-    for block, rows in iterate_blocks(x, TRANSFORMED_ROWS):
-        products += basis[block].T @ (rows - mean)
-        give_back(basis[block])
+def _products(rows: Array, x: Points, mean: Array) -> Array:
+    """Return `rows' (x - mean) / P` `(r, N)` of rows (P, r) and points (P, N), block by block."""
+    products = np.zeros((rows.shape[1], len(mean)))
+    for block, x_rows in iterate_blocks(x, TRANSFORMED_ROWS):
+        products += rows[block].T @ (x_rows - mean)
+        give_back(rows[block])
     return products / len(x)
-
-
-def minimize(problem: Problem, classes: int, max_products: float = np.inf) -> Minimum:
-    """Return the least mean cost of a problem whose points are sphered.
-
-    Damped Newton, halving the step until the cost falls: Cholesky on the Hessian where it is small,
-    conjugate gradients on Hessian-vector products where it is not.
-
-    Args:
-        problem: A problem whose points (P, r) are those of `sphere_points`, and whose l2 is that of
-            `penalty_of_basis`, where the cost has a penalty on the weights of the points before
-            sphering.
-        classes: The number of scores of a point C.
-        max_products: The number of Hessian-vector products after which no further step is made.
-
-    Returns:
-        The least cost, with the scores (C, P) at it where the solver met its tolerance.
-    """
-    solution, weights = _newton(problem, classes, max_products)
-    if not solution.is_solved or solution.at_infinity:
-        return solution
-    scores = [problem.scores(weights, rows) for _, rows in iterate_blocks(problem.points)]
-    return replace(solution, scores=np.concatenate(scores, axis=1))
 
 
 def weights_of(scores: Array, z: Points) -> Array:
@@ -232,41 +181,44 @@ def weights_of(scores: Array, z: Points) -> Array:
     Returns:
         `(C, M + 1)`, bias first.
     """
-    mean, variances, axes = _find_axes(z)
+    moments = Moments(z)
+    mean, (variances, axes) = moments.factor.mean, moments.axes
     # The regression of the scores on the sphered points, in the coordinates of z.
-    products = np.zeros((len(scores), len(variances)))
-    for block, rows in iterate_blocks(z, TRANSFORMED_ROWS):
-        products += scores[:, block] @ ((rows - mean) @ axes)
-    slopes = (products / (len(z) * variances)) @ axes.T
+    slopes = (_products(scores.T, z, mean) @ axes / variances) @ axes.T
     return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
 
-def _newton(problem: Problem, classes: int, max_products: float) -> tuple[Minimum, Array]:
-    """Return the minimum that damped Newton reaches from zero weights, and its last weights.
+def minimize(problem: Problem, max_products: float = np.inf) -> Minimum:
+    """Return the least mean cost of a problem whose points are sphered.
+
+    Damped Newton from zero weights, halving the step until the cost falls: Cholesky on the Hessian
+    where it is small, conjugate gradients on Hessian-vector products where it is not.
 
     Args:
-        problem: A problem on sphered points (P, r).
-        classes: The number of scores of a point C.
+        problem: A problem whose points (P, r) are those of `sphere_points`, and whose l2 is that of
+            `penalty_of_basis`, where the cost has a penalty on the weights of the points before
+            sphering.
         max_products: The number of Hessian-vector products after which no further step is made.
 
     Returns:
-        The minimum, and the weights (C, r + 1).
+        The least cost, with the scores (C, P) at it where the solver met its tolerance.
     """
-    weights = np.zeros((classes, problem.shape[1]))
+    weights = np.zeros(problem.shape)
     cost, gradient = _evaluate(problem, weights)
     first_norm = norm = float(np.linalg.norm(gradient))
     if first_norm == 0:
-        return _flat_start(problem, weights, cost), weights
+        return _with_scores(_flat_start(problem, weights, cost), problem, weights)
     penalized = bool(np.any(problem.l2))
     relative_step, products = np.inf, 0
     for _ in range(MAX_STEPS):
         # With a penalty the least cost is above 0, even if some weights separate the classes.
         if not penalized and proves_separable(problem, weights):
-            return zero_at_infinity(norm / first_norm), weights
+            return zero_at_infinity(norm / first_norm)
         if norm <= TOLERANCE * first_norm and relative_step <= SMALL_RELATIVE_STEP:
-            return Minimum(cost, norm / first_norm, "damped Newton", True), weights
+            minimum = Minimum(cost, norm / first_norm, "damped Newton", True)
+            return _with_scores(minimum, problem, weights)
         if products >= max_products:
-            return Minimum(cost, norm / first_norm, STOPPED, False), weights
+            return Minimum(cost, norm / first_norm, STOPPED, False)
         step, step_products = _newton_step(problem.hessian(weights), gradient, norm / first_norm)
         products += step_products
         step_length = _backtrack(problem, weights, step, cost, float(np.sum(step * gradient)))
@@ -276,7 +228,16 @@ def _newton(problem: Problem, classes: int, max_products: float) -> tuple[Minimu
         relative_step = step_length * float(np.linalg.norm(step) / np.linalg.norm(weights))
         cost, gradient = _evaluate(problem, weights)
         norm = float(np.linalg.norm(gradient))
-    return _stalled_minimum(cost, norm / first_norm, float(relative_step)), weights
+    minimum = _stalled_minimum(cost, norm / first_norm, float(relative_step))
+    return _with_scores(minimum, problem, weights)
+
+
+def _with_scores(minimum: Minimum, problem: Problem, weights: Array) -> Minimum:
+    """Return a minimum with the scores (C, P) at the weights where the solver met its tolerance."""
+    if not minimum.is_solved:
+        return minimum
+    scores = [problem.scores(weights, rows) for _, rows in iterate_blocks(problem.points)]
+    return replace(minimum, scores=np.concatenate(scores, axis=1))
 
 
 def _evaluate(problem: Problem, weights: Array) -> tuple[float, Array]:

@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Points
-from normbench.normalizers.decomposition import (
-    Decompositions,
-    mean_and_covariance,
-    moment_rows,
-    rounding_share,
-)
-from normbench.theory import spectra
+from normbench.normalizers.decomposition import Moments
 from normbench.theory.minimum import sphere_points
 
 Array = NDArray[np.float64]
@@ -51,23 +45,32 @@ class PointsCache:
 
     Attributes:
         x: The points (P, N) before any scheme.
-        decompositions: The eigendecompositions that schemes fitted on these points share.
+        moments: Their moments.
     """
 
     def __init__(self, x: Points) -> None:
         self.x = x
-        self.decompositions = Decompositions(x)
+        self.moments = Moments(x)
         self._cache: dict[Hashable, Any] = {}
 
     @cached_property
     def facts(self) -> PointStatistics:
         """The statistics of the points."""
-        return _compute_facts(moment_rows(self.x))
+        moments = self.moments
+        variances = moments.get(correlation=False, complete=False).values
+        return PointStatistics(
+            raw=float(np.linalg.norm(moments.gram_root, 2) ** 2),
+            # The Gram matrix of centred points has the eigenvalue 1 of the bias.
+            centred=max(1.0, float(variances[0])),
+            standard=max(1.0, float(moments.correlation_deviations[0] ** 2)),
+            variances=variances,
+            live=moments.live,
+        )
 
     @cached_property
     def basis(self) -> Array:
         """The points sphered, `(P, r)`."""
-        return sphere_points(self.x).basis
+        return sphere_points(self.moments).basis
 
     def get_or_compute(self, key: Hashable, find: Callable[[], Any]) -> Any:
         """Return the value under a key, computed once.
@@ -109,23 +112,3 @@ class PointsCaches:
         for old in list(self._by_fingerprint.values())[:-MAX_BASES]:
             vars(old).pop("basis", None)  # gives the memory of the sphered points back
         return points_cache
-
-
-def _compute_facts(x: Array) -> PointStatistics:
-    """Return the statistics of points, from rows x (n, N) with their mean and covariance."""
-    gram = spectra.gram(x)
-    mean, covariance = mean_and_covariance(x)
-    variances = np.linalg.eigvalsh(covariance)[::-1]
-    scale = np.sqrt(np.diag(covariance))
-    # A constant feature, whose deviation is rounding, keeps scale 1.
-    rounding_level = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
-    scale = np.where(scale > rounding_level, scale, 1.0)
-    correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
-    # Of centred points, the Gram matrix has the eigenvalue 1 of the bias beside the covariance's.
-    return PointStatistics(
-        raw=float(np.linalg.eigvalsh(gram)[-1]),
-        centred=max(1.0, float(variances[0])),
-        standard=max(1.0, float(correlation[-1])),
-        variances=np.maximum(variances, 0.0),
-        live=int(np.count_nonzero(correlation > rounding_share(len(scale)) * correlation[-1])),
-    )

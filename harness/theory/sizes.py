@@ -33,6 +33,11 @@ def density(x: Points) -> float:
     return 1.0 if isinstance(x, np.ndarray) else float(x.density)
 
 
+def count_filled(x: Points) -> int:
+    """Return the number of entries (P, N) of sparse points that are made dense; 0 of dense ones."""
+    return 0 if density(x) == 1 else len(x) * x.shape[1]
+
+
 def allows_moments(theory: str, x: Points) -> bool:
     """Return whether a job gets what follows from the mean and covariance of points (P, N).
 

@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import LinearHessian
-from normbench.normalizers.decomposition import (
-    CENTRED_POINTS_PER_BLOCK,
-    QR_ROWS_PER_COLUMN,
-    blocks,
-    compute_mean,
-    rounding_share,
-)
+from normbench.normalizers.decomposition import Moments, rounding_share, singular_values
 
 Array = NDArray[np.float64]
 SINGULAR_RESOLUTION = 1e-15  # of the largest singular value: smaller ones are rounding
@@ -93,15 +87,8 @@ class Quadratic(NamedTuple):
 
 def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
-    matrix = np.zeros((x.shape[1] + 1, x.shape[1] + 1))
-    for block in blocks(len(x)):
-        points_block = x[block].astype(np.float64, copy=False)
-        matrix[0, 1:] += points_block.sum(axis=0)
-        matrix[1:, 1:] += points_block.T @ points_block
-    matrix[1:, 0] = matrix[0, 1:]
-    matrix /= len(x)
-    matrix[0, 0] = 1.0
-    return matrix
+    root = Moments(x).gram_root
+    return root.T @ root
 
 
 def eigenvalues_above_rounding(values: Array, size: int) -> Array:
@@ -121,126 +108,43 @@ def eigenvalues_above_rounding(values: Array, size: int) -> Array:
     return values[values > size * np.finfo(np.float64).eps * values[0]]
 
 
-def spectrum(x: NDArray[Any]) -> Spectrum:
-    """Return the spectrum of the Gram matrix of points x (P, N), from singular values of [1 X].
+def spectrum(moments: Moments) -> Spectrum:
+    """Return the spectrum of the Gram matrix of points, from singular values of its root.
 
-    They are those of `root = [[1, m'], [0, R]]`, m the mean and `R'R` the covariance. The rank is 1
-    more than that of R with each column scaled to length 1, so that no direction counts as rounding
-    because another is large. Singular values down to 1e-15 of the largest are accurate; where root
-    is invertible, the norm of its inverse gives the smallest one, however small.
+    The rank is 1 more than that of the covariance with each feature scaled to variance 1, so that
+    no direction counts as rounding because another is large. Singular values down to 1e-15 of the
+    largest are accurate; where the root is invertible, the norm of its inverse gives the smallest
+    one, however small.
     """
-    mean, triangle = _covariance_root(x)
-    root = np.zeros((len(triangle) + 1, len(mean) + 1))
-    root[0] = np.r_[1.0, mean]
-    root[1:, 1:] = triangle
-    return _of_root(root, 1 + _rank(triangle, len(x), mean), linalg.svdvals(triangle) ** 2)
+    deviations = moments.correlation_deviations
+    rounding = rounding_share(moments.x.shape[1]) * deviations[:1]
+    rank = 1 + int(np.count_nonzero(deviations > rounding))
+    return _of_root(moments.gram_root, rank, singular_values(moments.factor.root) ** 2)
 
 
 def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
     """Return the spectrum of `root'root`, from the singular values of the root.
 
     Args:
-        root: An upper triangular matrix.
+        root: A matrix; upper triangular where it is square.
         rank: The number of directions above rounding.
         variances: The eigenvalues of the points' covariance, which the spectrum keeps.
     """
-    singular_values = linalg.svdvals(root)[:rank]
-    is_resolved = singular_values > SINGULAR_RESOLUTION * singular_values[0]
+    values = singular_values(root)[:rank]
+    is_resolved = values > SINGULAR_RESOLUTION * values[0]
     # A root of full rank is invertible.
     if not is_resolved.all() and rank == len(root) == root.shape[1]:
         # 1 over the norm of the inverse is the smallest singular value, to full precision: values
         # that are not resolved are raised to it.
         inverse = linalg.solve_triangular(root, np.eye(rank))
-        singular_values = np.maximum(singular_values, 1 / np.linalg.norm(inverse, 2))
+        values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
         is_resolved[:] = True
     return Spectrum(
-        singular_values[is_resolved] ** 2,
+        values[is_resolved] ** 2,
         lost=not is_resolved.all(),
         root=root,
         variances=variances,
     )
-
-
-def _covariance_root(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean (N,) of points x (P, N), and R (k, N), k <= N, with R'R their covariance.
-
-    R is upper triangular, from orthogonal decompositions of one block of centred points after the
-    other. The rounding error of the mean is removed from both.
-    """
-    mean, width = compute_mean(x), x.shape[1]
-    slices = list(blocks(len(x), max(CENTRED_POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN * width)))
-    mean_correction = np.zeros_like(mean)
-    for block in slices:
-        mean_correction += np.asfortranarray(x[block] - mean).sum(axis=0)
-    mean_correction /= len(x)
-    triangle = np.zeros((0, width))
-    for block in slices:
-        rows = np.vstack([triangle, x[block] - mean - mean_correction])
-        _, triangle = linalg.qr(rows, overwrite_a=True, mode="raw", check_finite=False)
-    return mean + mean_correction, triangle / np.sqrt(len(x))
-
-
-def _rank(covariance_root: Array, points: int, mean: Array) -> int:
-    """Return the rank of a covariance, from a root of it with each column scaled to length 1.
-
-    Constant features are left out: their computed variance may be the rounding of their mean, and
-    not 0.
-
-    Args:
-        covariance_root: A matrix `(k, N)` whose product `root'root` is the covariance of points.
-        points: The number of points P.
-        mean: The mean of the points `(N,)`.
-    """
-    deviations = np.linalg.norm(covariance_root, axis=0)
-    is_varying = deviations > points * np.finfo(np.float64).eps * np.abs(mean)
-    if not is_varying.any():
-        return 0
-    values = linalg.svdvals(covariance_root[:, is_varying] / deviations[is_varying])
-    return int(np.count_nonzero(values > rounding_share(covariance_root.shape[1]) * values[0]))
-
-
-def principal_axes(x: NDArray[Any]) -> tuple[Array, Array, Array]:
-    """Return the mean of points x (P, N), and the variances and unit vectors of their directions.
-
-    They are from singular values of the centred points, which tell directions apart whose standard
-    deviations differ by up to 1e15; eigenvalues of the covariance do so up to about 1e7.
-
-    Returns:
-        The mean `(N,)`; the variances `(r,)`, decreasing, of the directions above rounding; and
-        their unit vectors as columns `(N, r)`.
-    """
-    mean, triangle = _covariance_root(x)
-    _, deviations, rows = linalg.svd(triangle, full_matrices=False)
-    deviations = deviations[: _rank(triangle, len(x), mean)]
-    rank = np.count_nonzero(deviations > SINGULAR_RESOLUTION * deviations[:1])
-    return mean, deviations[:rank] ** 2, rows[:rank].T
-
-
-def correlation_rank(covariance: Array, points: int, mean: Array) -> int:
-    """Return the rank of a covariance whose features are scaled to variance 1.
-
-    No direction counts as rounding because another is large.
-
-    Args:
-        covariance: That of points, `(N, N)`.
-        points: The number of points P.
-        mean: The mean of the points `(N,)`.
-    """
-    scales = _scales(np.sqrt(np.maximum(np.diag(covariance), 0.0)), points, mean)
-    correlation = covariance / np.outer(scales, scales)
-    return len(eigenvalues_above_rounding(linalg.eigvalsh(correlation), len(correlation)))
-
-
-def _scales(deviations: Array, points: int, mean: Array) -> Array:
-    """Return divisors `(N,)`: standard deviations, and infinity, which gives 0, for constant ones.
-
-    Args:
-        deviations: The standard deviations `(N,)`; that of a constant feature may be rounding.
-        points: The number of points P.
-        mean: The mean of the points `(N,)`.
-    """
-    is_constant = deviations <= points * np.finfo(np.float64).eps * np.abs(mean)
-    return np.where(is_constant, np.inf, deviations)
 
 
 def largest_gram(x: NDArray[Any]) -> float:
@@ -253,29 +157,26 @@ def largest_gram(x: NDArray[Any]) -> float:
     ).largest_by_lanczos()
 
 
-def penalize(
-    spectrum_of_gram: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]
-) -> Spectrum:
+def penalize(spectrum_of_gram: Spectrum, factor: float, l2: float | Array) -> Spectrum:
     """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty.
 
     Args:
-        spectrum_of_gram: The spectrum of the Gram matrix of points x, `[1 X]'[1 X] / P`.
+        spectrum_of_gram: The spectrum of the Gram matrix of points (P, N), `[1 X]'[1 X] / P`.
         factor: The bound of the cost's second derivative in its scores.
         l2: The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`.
-        x: Points (P, N), or rows with their mean and covariance.
 
     Returns:
         The spectrum. Where only the largest eigenvalue is known, it is an upper bound.
     """
-    root = None if spectrum_of_gram.root is None else np.sqrt(factor) * spectrum_of_gram.root
-    if not np.any(l2):
-        return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values, root=root)
-    if root is None:
+    values = factor * spectrum_of_gram.values
+    if spectrum_of_gram.root is None:
         # As if the penalty were on the bias, too: at most 2 l2 too large.
         largest_l2 = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
-        bound = factor * spectrum_of_gram.values[:1] + 2 * largest_l2
-        return spectrum_of_gram._replace(values=bound)
-    width = x.shape[1] + 1
+        return spectrum_of_gram._replace(values=values + 2 * largest_l2)
+    root = np.sqrt(factor) * spectrum_of_gram.root
+    if not np.any(l2):
+        return spectrum_of_gram._replace(values=values, root=root)
+    width = root.shape[1]
     penalty_rows = penalty_root(l2, width)
     # A penalty in every direction of the features leaves none at rounding level.
     penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1

@@ -17,11 +17,9 @@ from sklearn.preprocessing import (
 )
 
 from normbench.normalizers import PCARotation, PCASphere, affine, decomposition, morph, whitening
-from normbench.normalizers.contrast import Contrast
 from normbench.normalizers.formulas import FORMULAS, textbook_sphere, textbook_standard
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns, name_scheme
-from normbench.normalizers.power import Power
-from normbench.normalizers.rotation import RandomRotation, draw_rotation
+from normbench.normalizers.schemes import Contrast, Power, RandomRotation, draw_rotation
 from tests.door import mapped
 
 RNG = np.random.default_rng(21)
@@ -134,19 +132,12 @@ def test_small_blocks_hold_so_many_numbers(monkeypatch, entries, size):
     )
 
 
-def test_a_mean_that_is_known_roughly_is_put_right():
-    rough = X.mean(axis=0) + 0.3
-    mean, covariance = decomposition.mean_and_covariance(X, rough)
-    np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-13)
-    np.testing.assert_allclose(covariance, np.cov(X.T, bias=True), rtol=1e-12)
-
-
 @pytest.mark.parametrize("correlation", [True, False])
 @pytest.mark.parametrize("count", [3, 5])
 def test_fewer_points_than_features_have_the_spectrum_of_their_covariance(correlation, count):
     x = RNG.standard_normal((count, 6)) * np.arange(1, 7) + 2.0
     x[:, 4] = 3.0
-    found = decomposition.Decompositions(x).get(correlation, complete=False)
+    found = decomposition.Moments(x).get(correlation, complete=False)
     scales = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0) if correlation else np.ones(6)
     matrix = np.cov(x.T, bias=True) / scales / scales[:, None]
     np.testing.assert_allclose(found.scales, scales, rtol=1e-12)
@@ -156,7 +147,7 @@ def test_fewer_points_than_features_have_the_spectrum_of_their_covariance(correl
     assert found.vectors.shape == (count - 1, 6)
     live = found.values[: count - 1]
     np.testing.assert_allclose((found.vectors.T * live) @ found.vectors, matrix, atol=1e-9)
-    whole = decomposition.Decompositions(x).get(correlation, complete=True)
+    whole = decomposition.Moments(x).get(correlation, complete=True)
     assert whole.vectors.shape == (6, 6)
     np.testing.assert_allclose(whole.vectors @ whole.vectors.T, np.eye(6), atol=1e-12)
     np.testing.assert_allclose((whole.vectors.T * whole.values) @ whole.vectors, matrix, atol=1e-9)
@@ -166,11 +157,7 @@ def test_a_feature_is_constant_where_its_variance_is_its_means_rounding_squared(
     """The mean of 10 points of 4 is rounded to 40 machine epsilons at most."""
     mean, level = np.full(3, 4.0), (40 * EPS) ** 2
     variance = np.array([0.9 * level, 1.1 * level, 0.0])
-    deviations, constant = decomposition._find_deviations(10, mean, variance)
-    assert constant.tolist() == [True, False, True]
-    np.testing.assert_allclose(deviations, [1.0, np.sqrt(1.1 * level), 1.0])
-    with pytest.raises(ValueError, match="the squares of the features overflow"):
-        decomposition._find_deviations(10, mean, np.array([1.0, np.inf, 1.0]))
+    assert decomposition.is_rounding(10, mean, variance).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(("size", "threads"), [(3, 1), (1000, 1), (1001, None)])
@@ -187,9 +174,9 @@ def test_points_whose_lengths_do_not_vary_are_shrunk_by_nothing():
     corners = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * [3.0, 1.0]
     single = np.repeat([[1.0], [-1.0]], 5, axis=0)
     for x in (single, np.zeros((4, 2))):
-        found = decomposition.Decompositions(x).get(False, True)
+        found = decomposition.Moments(x).get(False, True)
         assert whitening.estimate_shrinkage(x, found) == 0
-    found = decomposition.Decompositions(corners).get(False, True)
+    found = decomposition.Moments(corners).get(False, True)
     # mean |x|^4 = 100, |S|^2 = 82, mu = 5: (100 - 82) / 8 over (82 - 50) / 2.
     assert whitening.estimate_shrinkage(corners, found) == pytest.approx(18 / 8 / 16)
 

@@ -8,8 +8,8 @@ from sklearn.datasets import load_breast_cancer
 
 from normbench import compare
 from normbench.engine.scheme.applying import normalize
-from normbench.normalizers import PCARotation, PCASphere, ZCASphere, decomposition
-from normbench.normalizers.decomposition import Decompositions
+from normbench.normalizers import PCASphere, ZCASphere, decomposition
+from normbench.normalizers.decomposition import Moments
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def found(monkeypatch):
     calls = []
     find = decomposition._decompose
     monkeypatch.setattr(
-        decomposition, "_decompose", lambda x, *kind: calls.append(kind) or find(x, *kind)
+        decomposition, "_decompose", lambda factor, *kind: calls.append(kind) or find(factor, *kind)
     )
     return calls
 
@@ -28,20 +28,20 @@ def test_schemes_on_the_same_points_share_one_decomposition(two_classes, found):
     alone = PCASphere().fit_transform(x)
     found.clear()
     tick = time.perf_counter()
-    decompositions = Decompositions(x)
-    assert np.array_equal(PCASphere().fit_from(x, decompositions).transform(x), alone)
-    assert decompositions.saved == 0
-    ZCASphere().fit_from(x, decompositions)
-    saved = decompositions.saved
+    moments = Moments(x)
+    assert np.array_equal(PCASphere().learn(moments).transform(x), alone)
+    assert moments.saved == 0
+    ZCASphere().learn(moments)
+    saved = moments.saved
     assert 0 < saved < time.perf_counter() - tick
-    z, _ = normalize(PCASphere(), x, x[:0], np.float64, decompositions)
+    z, _ = normalize(PCASphere(), x, x[:0], np.float64, moments)
     assert np.array_equal(z, alone)
-    assert decompositions.saved > saved
+    assert moments.saved > saved
     assert len(found) == 1
 
 
 def test_what_schemes_share_none_of_them_can_change(two_classes):
-    shared = Decompositions(two_classes[0]).get(correlation=False, complete=False)
+    shared = Moments(two_classes[0]).get(correlation=False, complete=False)
     for array in shared:
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
@@ -67,7 +67,7 @@ def test_a_comparison_finds_one_decomposition_a_data_set(two_classes, found):
 def test_a_feature_that_varies_by_a_millionth_of_a_percent_is_not_constant(correlation):
     noise = np.random.default_rng(1).standard_normal((60, 2))
     x = np.column_stack([1 + 1e-8 * noise[:, 0], 1e-8 * noise[:, 1]])
-    found = Decompositions(x).get(correlation, False)
+    found = Moments(x).get(correlation, False)
     # The first feature is stored to 1e-16, a hundred-millionth of how far it varies.
     wanted = np.corrcoef(noise.T) if correlation else 1e-16 * np.cov(noise.T, bias=True)
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(wanted)[::-1], rtol=1e-6)
@@ -120,60 +120,3 @@ def test_sphered_points_are_those_of_extended_precision(scheme):
         wanted = wanted @ directions
     gap = np.abs(scheme().fit_transform(x) - wanted).max()
     assert gap < 2e-10, gap  # 2.4e-11 measured; an eigendecomposition of S is off by 8e-8
-
-
-def spread(points, features, smallest=1e-2):
-    """Points whose features have means, scales down to the smallest, and one constant."""
-    x = np.random.default_rng(5).standard_normal((points, features))
-    x = x * np.geomspace(1, smallest, features) + np.linspace(-3, 3, features)
-    x[:, 4] = 0.1
-    return x
-
-
-@pytest.mark.parametrize("shape", [(300, 60), (60, 300)], ids=["more points", "more features"])
-def test_a_few_components_of_many_features_are_computed_alone(monkeypatch, shape, found):
-    x = spread(*shape)
-    whole = PCARotation(3).fit(x)
-    assert len(found) == 1
-    monkeypatch.setattr(decomposition, "LEADING_FEATURES", 60)
-    few = PCARotation(3).fit(x)
-    assert len(found) == 1
-    np.testing.assert_allclose(few.eigenvalues_[:3], whole.eigenvalues_[:3], rtol=1e-12)
-    assert np.isnan(few.eigenvalues_[3:]).all()
-    np.testing.assert_allclose(few.transform(x), whole.transform(x), atol=1e-10)
-    np.testing.assert_allclose(few.mean_, x.mean(axis=0), rtol=1e-12)
-    assert (few.components_[:, 4] == 0).all()
-    assert few.dropped_.tolist() == [False] * 3 + [True] * (shape[1] - 3)
-    back = few.inverse_transform(few.transform(x))
-    np.testing.assert_allclose(back, whole.inverse_transform(whole.transform(x)), atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("components", "features", "smallest"),
-    [(4, 60, 1e-2), (None, 60, 1e-2), (0.5, 60, 1e-2), (3, 61, 1e-2), (3, 60, 1e-120)],
-    ids=["more than a twentieth", "all", "a share", "few features", "small eigenvalues"],
-)
-def test_all_are_computed_where_others_are_asked_for(
-    monkeypatch, components, features, smallest, found
-):
-    monkeypatch.setattr(decomposition, "LEADING_FEATURES", features)
-    fitted = PCARotation(components).fit(spread(300, 60, smallest))
-    assert len(found) == 1
-    assert np.isfinite(fitted.eigenvalues_).all()
-
-
-@pytest.mark.parametrize("shape", [(300, 60), (60, 300)], ids=["more points", "more features"])
-def test_points_that_are_all_equal_have_no_direction_left(monkeypatch, shape):
-    monkeypatch.setattr(decomposition, "LEADING_FEATURES", 60)
-    x = np.full(shape, 0.1)
-    fitted = PCARotation(3).fit(x)
-    assert fitted.dropped_.all()
-    assert (fitted.transform(x) == 0).all()
-
-
-def test_equal_variances_are_all_found(monkeypatch):
-    monkeypatch.setattr(decomposition, "LEADING_FEATURES", 60)
-    corners = np.vstack([np.eye(60), -np.eye(60)]) * np.where(np.arange(60) < 3, 2.0, 1.0)
-    fitted = PCARotation(3).fit(corners)
-    np.testing.assert_allclose(fitted.eigenvalues_[:3], 4 / 60, rtol=1e-12)
-    np.testing.assert_allclose(fitted.components_ @ fitted.components_.T, np.eye(3), atol=1e-12)

@@ -7,7 +7,7 @@ from normbench.choices import build, options
 from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.normalizers import FeatureSelection, OnColumns, PCARotation, PCASphere
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
-from normbench.normalizers.decomposition import Decompositions
+from normbench.normalizers.decomposition import Moments
 from tests import door
 from tests.cases import names
 
@@ -86,7 +86,7 @@ def test_no_column_leaves_all_as_they_are(x):
     np.testing.assert_array_equal(some.inverse_transform(x), x)
     np.testing.assert_array_equal(find_affine_map(some)(x), x)
     learned = on_columns(PCASphere(), [])
-    fit_by_blocks(learned, door.mapped(x), Decompositions(door.mapped(x)))
+    fit_by_blocks(learned, door.mapped(x), Moments(door.mapped(x)))
     np.testing.assert_array_equal(learned.transform(x), x)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from normbench import costs
+from normbench.normalizers.decomposition import Moments
 from normbench.theory import analysis, batches, directions, sizes, spectra
 from normbench.theory.analysis import Theory, extreme_curvatures, find_least_cost, theorize
 from normbench.theory.directions import AtStart, Directions, UniformCurvature
@@ -16,6 +17,11 @@ from normbench.theory.minimum import minimize, sphere_points
 from normbench.theory.separability import proves_separable
 from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
 from tests import door
+
+
+def sphered(x):
+    """Return points x (P, N) sphered, with their variances and axes."""
+    return sphere_points(Moments(x))
 
 
 def points(features=5, count=60):
@@ -220,16 +226,16 @@ def test_points_that_are_in_memory_prove_what_a_descent_found():
 
 def test_a_minimum_has_its_scores_where_it_was_reached():
     x = points()
-    basis = sphere_points(x)[0]
+    basis = sphered(x)[0]
     rng = np.random.default_rng(8)
     train = door.problem(costs.least_squares, basis, rng.standard_normal(60), False)
-    found = minimize(train, 1)
+    found = minimize(train)
     full = np.insert(x, 0, 1, axis=1)
     expected = full @ np.linalg.lstsq(full, train.targets, rcond=None)[0]
     np.testing.assert_allclose(found.scores[0], expected, atol=1e-9)
-    assert minimize(train, 1, 0).scores is None
+    assert minimize(train, 0).scores is None
     labels = np.where(x[:, 0] > np.median(x[:, 0]), 1.0, -1.0)
-    apart = minimize(door.problem(costs.softmax, basis, labels, True), 1)
+    apart = minimize(door.problem(costs.softmax, basis, labels, True))
     assert (apart.at_infinity, apart.is_solved, apart.scores) == (True, True, None)
 
 
@@ -320,20 +326,20 @@ def test_directions_without_points_change_no_limit_however_many_there_are(copies
 
 def test_a_penalty_on_the_feature_that_separates_brings_the_minimum_back():
     x = np.column_stack([np.linspace(-1, 1, 20), np.cos(np.arange(20.0))])
-    basis = sphere_points(x)[0]
+    basis = sphered(x)[0]
     labels = np.where(x[:, 0] > 0, 1.0, -1.0)
-    assert minimize(door.problem(costs.softmax, basis, labels, True), 1).at_infinity
+    assert minimize(door.problem(costs.softmax, basis, labels, True)).at_infinity
     turn = np.linalg.lstsq(basis, x - x.mean(axis=0), rcond=None)[0]
     l2 = turn[:, :1] @ turn[:, :1].T
-    found = minimize(door.problem(costs.softmax, basis, labels, True, l2), 1)
+    found = minimize(door.problem(costs.softmax, basis, labels, True, l2))
     assert (found.at_infinity, found.is_solved) == (False, True)
     apart = np.column_stack([x[:, 0], np.where(labels > 0, 0.3, -0.3)])
     one = door.problem(costs.softmax, apart, labels, True, np.array([0.5, 0.0]))
     other = door.problem(costs.softmax, apart, labels, True, np.array([0.5, 0.5]))
-    assert minimize(other, 1).value > minimize(one, 1).value
+    assert minimize(other).value > minimize(one).value
     for l2 in (np.array([0.5, 0.0]), np.array([0.0, 0.5])):
         narrow = door.problem(costs.softmax, apart[:, :1], labels, True, l2[:1])
-        assert minimize(narrow, 1).at_infinity == (l2[0] == 0)
+        assert minimize(narrow).at_infinity == (l2[0] == 0)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])

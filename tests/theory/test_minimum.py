@@ -12,6 +12,7 @@ from normbench import costs
 from normbench.engine import hessian
 from normbench.names import PARTLY
 from normbench.normalizers import PCASphere
+from normbench.normalizers.decomposition import Moments
 from normbench.theory import analysis
 from normbench.theory.minimum import (
     _backtrack,
@@ -29,13 +30,18 @@ from normbench.theory.shared import PointsCache
 from tests import door
 
 
+def sphered(x):
+    """Return points x (P, N) sphered, with their variances and axes."""
+    return sphere_points(Moments(x))
+
+
 def points(count=200, features=4):
     rng = np.random.default_rng(6)
     return rng.standard_normal((count, features)) * [1, 100, 0.01, 5] + [3, 50, 0, 1], rng
 
 
 def minimum(cost, basis, targets, classes, penalty=0.0, products=np.inf):
-    return least(door.problem(cost, basis, targets, False, penalty, classes), classes, products)
+    return least(door.problem(cost, basis, targets, False, penalty, classes), products)
 
 
 def test_least_squares_is_the_normal_equations():
@@ -43,7 +49,7 @@ def test_least_squares_is_the_normal_equations():
     y = rng.standard_normal(len(x))
     full = np.column_stack([np.ones(len(x)), x])
     rest = y - full @ np.linalg.lstsq(full, y, rcond=None)[0]
-    found = minimum(costs.least_squares, sphere_points(x)[0], y, 1)
+    found = minimum(costs.least_squares, sphered(x)[0], y, 1)
     assert found.value == pytest.approx(np.mean(rest**2), rel=1e-12)
     assert found.gradient_norm <= 1e-10
     assert found.is_solved
@@ -54,7 +60,7 @@ def test_least_squares_is_the_normal_equations():
 def test_softmax_is_what_another_solver_finds(l2):
     x, rng = points()
     y = np.where(x[:, 0] - 3 + rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    basis, variances, _ = sphere_points(x)
+    basis, variances, _ = sphered(x)
 
     def cost(w):
         return np.mean(np.logaddexp(0, -y * (w[0] + x @ w[1:]))) + l2 * w[1:] @ w[1:]
@@ -73,7 +79,7 @@ def test_softmax_is_what_another_solver_finds(l2):
 def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     x, rng = points()
     y = rng.integers(0, 3, len(x))
-    basis = sphere_points(x).basis
+    basis = sphered(x).basis
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
     monkeypatch.setattr(hessian, "MAX_MATRIX_WEIGHTS", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
@@ -99,7 +105,7 @@ def test_separable_classes_are_detected_as_a_linear_program_says(noise, cost):
     signs = 2.0 * labels - 1
     function = getattr(costs, cost)
     two = cost == "multiclass_softmax"
-    found = minimum(function, sphere_points(x)[0], labels if two else signs, 2 if two else 1)
+    found = minimum(function, sphered(x)[0], labels if two else signs, 2 if two else 1)
     assert found.at_infinity == separable(signs, np.column_stack([np.ones(len(x)), x]))
     assert found.at_infinity == (noise == 0.0)
     assert (found.value == 0.0) == found.at_infinity
@@ -108,8 +114,8 @@ def test_separable_classes_are_detected_as_a_linear_program_says(noise, cost):
 def test_classes_that_touch_have_their_minimum_at_infinity_too():
     x = np.array([[-2.0], [-1.0], [0.0], [0.0], [1.0], [2.0]])
     y = np.array([-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
-    found = minimum(costs.softmax, sphere_points(x)[0], y, 1)
-    assert decide_by_program(door.problem(costs.softmax, sphere_points(x)[0], y, False)) == PARTLY
+    found = minimum(costs.softmax, sphered(x)[0], y, 1)
+    assert decide_by_program(door.problem(costs.softmax, sphered(x)[0], y, False)) == PARTLY
     assert found.value == pytest.approx(2 * np.log(2) / 6, rel=1e-6)
     assert "still growing" in found.source
 
@@ -126,7 +132,7 @@ def test_a_solver_that_stops_early_has_reached_what_its_gradient_says(norm, step
 
 def test_an_l2_brings_the_minimum_of_separable_classes_back():
     x, _ = points()
-    basis, variances, _ = sphere_points(x)
+    basis, variances, _ = sphered(x)
     found = minimum(costs.softmax, basis, np.sign(x[:, 0] - 3), 1, 0.01 / variances)
     assert found.is_solved
     assert not found.at_infinity
@@ -168,7 +174,7 @@ def test_too_many_features_of_the_data_are_too_much_whatever_a_scheme_keeps(monk
 def test_a_stop_after_so_many_products_is_said(monkeypatch):
     monkeypatch.setattr("normbench.engine.hessian.MAX_MATRIX_WEIGHTS", 4)
     x, rng = points()
-    basis, y = sphere_points(x)[0], np.sign(rng.standard_normal(200))
+    basis, y = sphered(x)[0], np.sign(rng.standard_normal(200))
     found = minimum(costs.softmax, basis, y, 1, 0.0, 1)
     assert not found.is_solved
     assert "theory=full" in found.source
@@ -186,7 +192,7 @@ def test_a_matrix_is_damped_a_little_and_where_it_is_not_positive_until_it_is():
 
 
 def test_where_zero_weights_are_level_their_curvature_tells_whether_they_are_the_minimum():
-    basis = sphere_points(points()[0])[0]
+    basis = sphered(points()[0])[0]
     found = minimum(costs.least_squares, basis, np.zeros(len(basis)), 1)
     assert (found.value, found.gradient_norm, found.is_solved) == (0, 0, True)
     flat = minimum(costs.least_absolute_deviations, basis, np.zeros(len(basis)), 1)
@@ -202,7 +208,7 @@ def test_the_gradients_norm_is_relative(noise, factor):
     multiple.traits = costs.softmax.traits
     x, rng = points()
     y = np.where(x[:, 0] - 3 + noise * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    one, other = (minimum(cost, sphere_points(x)[0], y, 1) for cost in (costs.softmax, multiple))
+    one, other = (minimum(cost, sphered(x)[0], y, 1) for cost in (costs.softmax, multiple))
     assert one.at_infinity == (noise == 0)
     assert one.is_solved
     assert other.is_solved
@@ -211,7 +217,7 @@ def test_the_gradients_norm_is_relative(noise, factor):
 
 
 def test_constant_points_have_no_basis():
-    assert sphere_points(np.full((5, 3), 7.0))[0].shape == (5, 0)
+    assert sphered(np.full((5, 3), 7.0))[0].shape == (5, 0)
 
 
 @pytest.mark.parametrize("unit", [1e8, 1e9, 1e12])
@@ -239,10 +245,10 @@ def test_small_features_count_beside_a_large_one(unit, l2):
 
 def test_only_invertible_affine_schemes_share_the_minimum():
     x, _ = points()
-    basis = sphere_points(x).basis
+    basis = sphered(x).basis
     doubled = np.column_stack([x, x[:, 0] + 3, np.full(len(x), 7.0)])
     for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4))), doubled):
-        assert spans_same_scores(basis, same)
+        assert spans_same_scores(basis, Moments(same))
     bent = np.column_stack([x[:, :3], x[:, 3] ** 2])
     for other in (
         x[:, :3],
@@ -252,17 +258,17 @@ def test_only_invertible_affine_schemes_share_the_minimum():
         bent,
         0 * x,
     ):
-        assert not spans_same_scores(basis, other)
+        assert not spans_same_scores(basis, Moments(other))
 
 
 def test_the_basis_is_all_that_is_made_of_float32_points():
     x = np.random.default_rng(0).standard_normal((40_000, 20), dtype=np.float32)
-    basis, variances, axes = sphere_points(x)
+    basis, variances, axes = sphered(x)
     train = door.problem(costs.softmax, basis, np.ones(len(x)), True)
     held = {}
     for name, step in (
-        ("sphere", lambda: sphere_points(x)),
-        ("spans", lambda: spans_same_scores(basis, x)),
+        ("sphere", lambda: sphered(x)),
+        ("spans", lambda: spans_same_scores(basis, Moments(x))),
         ("penalty", lambda: penalty_of_basis(np.ones(20), variances, axes)),
         ("separates", lambda: proves_separable(train, np.ones(train.shape))),
     ):
@@ -333,9 +339,9 @@ def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():
 def test_points_of_any_scale_have_the_basis_of_their_directions():
     x, _ = points()
     x[:, 3] = 2 * x[:, 0]  # three directions
-    basis, variances, _ = sphere_points(x)
+    basis, variances, _ = sphered(x)
     for scale in (1e-12, 1e12):
-        other, scaled, _ = sphere_points(scale * x)
+        other, scaled, _ = sphered(scale * x)
         assert other.shape == basis.shape == (len(x), 3)
         assert scaled == pytest.approx(scale**2 * variances, rel=1e-6)
         assert np.abs(other) == pytest.approx(np.abs(basis), abs=1e-6)

@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 
 from normbench import costs
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
+from normbench.normalizers.decomposition import Moments
 from normbench.theory import separability
 from normbench.theory.analysis import find_least_cost
 from normbench.theory.minimum import Minimum, sphere_points
@@ -17,6 +18,11 @@ from normbench.theory.separability import (
 )
 from normbench.theory.shared import PointsCache
 from tests import door
+
+
+def sphered(x):
+    """Return points x (P, N) sphered, with their variances and axes."""
+    return sphere_points(Moments(x))
 
 
 def problem(x, y, classes=2, l2=0.0):
@@ -80,7 +86,7 @@ def test_it_is_what_the_dual_programs_say():
     seen = {ATTAINED: 0, STRICTLY: 0, PARTLY: 0}
     for number in range(150):
         x, y, classes = drawn(number)
-        found = decide_by_program(problem(sphere_points(x)[0], y, classes))
+        found = decide_by_program(problem(sphered(x)[0], y, classes))
         assert found == dual_case(x, y, classes), number
         seen[found] += 1
     assert min(seen.values()) >= 15, seen
@@ -91,7 +97,7 @@ def test_it_does_not_depend_on_the_units():
         x, y, classes = drawn(number)
         case = dual_case(x, y, classes)
         for scale in (1e-6, 1e6):
-            basis = sphere_points(x * scale + 3 * scale)[0]
+            basis = sphered(x * scale + 3 * scale)[0]
             assert decide_by_program(problem(basis, y, classes)) == case, (number, scale)
 
 
@@ -106,7 +112,7 @@ def test_iris_is_partly_separable():
 
 def test_a_gap_that_the_program_cannot_tell_is_not_decided():
     x = np.r_[np.linspace(-1, -1e-8, 20), np.linspace(1e-8, 1, 20)][:, None]
-    assert decide_by_program(problem(sphere_points(x)[0], (x[:, 0] > 0).astype(int))) == UNDECIDED
+    assert decide_by_program(problem(sphered(x)[0], (x[:, 0] > 0).astype(int))) == UNDECIDED
 
 
 def test_with_a_penalty_or_pieces_it_is_attained():

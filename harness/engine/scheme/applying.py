@@ -20,7 +20,7 @@ from normbench.datasets.values import UserError, in_python, refuse_larger
 from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.engine.scheme.sparse import fit_sparse, transform_sparse
 from normbench.normalizers.affine import learns_by_blocks, member_schemes
-from normbench.normalizers.decomposition import Decompositions, blocks
+from normbench.normalizers.decomposition import Moments, blocks
 from normbench.normalizers.on_columns import NOT_NUMBERS, OnColumns, describe_fault, name_scheme
 
 FEWER_FEATURES = "choose options that give fewer features"
@@ -88,7 +88,7 @@ def normalize(
     x: Points,
     x_test: Points,
     dtype: Any,
-    decompositions: Decompositions | None = None,
+    moments: Moments | None = None,
 ) -> tuple[Points, Points]:
     """Fit the scheme on points x; return x and x_test transformed, as dtype.
 
@@ -99,7 +99,7 @@ def normalize(
         x: Training points (P, N).
         x_test: Test points (Q, N); Q = 0 without any.
         dtype: The type of the transformed points.
-        decompositions: The decompositions of x, which other schemes share; None to make new ones.
+        moments: The moments of x, which other schemes share; None to make new ones.
 
     Returns:
         Points (P, M) and (Q, M) of the kind of x: contiguous arrays, memory maps or sparse points.
@@ -112,7 +112,7 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            fit_scheme(scheme, _protect(x), decompositions)
+            fit_scheme(scheme, _protect(x), moments)
             z = transform_points(scheme, _protect(x), dtype)
             z_test = transform_points(scheme, _protect(x_test), dtype) if len(x_test) else z[:0]
     except UserError:  # a ValueError whose message is complete already
@@ -133,7 +133,7 @@ def normalize(
     return z, z_test
 
 
-def fit_scheme(scheme: Any, x: Points, decompositions: Decompositions | None) -> None:
+def fit_scheme(scheme: Any, x: Points, moments: Moments | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
     The project's schemes (`fits_in_float64`) convert the points themselves, and scikit-learn's
@@ -142,14 +142,14 @@ def fit_scheme(scheme: Any, x: Points, decompositions: Decompositions | None) ->
     Args:
         scheme: The normalizer, which is fitted in place.
         x: Points (P, N), of either type.
-        decompositions: The decompositions of x, which other schemes share; None to use none.
+        moments: The moments of x, which other schemes share; None to use none.
     """
     if isinstance(x, SparsePoints):
         fit_sparse(scheme, x)
     elif isinstance(x, np.memmap):
-        fit_by_blocks(scheme, x, decompositions or Decompositions(x))
-    elif decompositions is not None and hasattr(scheme, "fit_from"):
-        scheme.fit_from(x, decompositions)
+        fit_by_blocks(scheme, x, moments or Moments(x))
+    elif moments is not None and hasattr(scheme, "learn"):
+        scheme.learn(moments)
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):

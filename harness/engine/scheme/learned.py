@@ -11,14 +11,14 @@ from sklearn.utils import check_random_state, get_tags, resample
 
 from normbench.datasets.on_disk.points import Array, iterate_blocks, take_rows, transform_rows
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
-from normbench.normalizers.decomposition import Decompositions
+from normbench.normalizers.decomposition import Moments
 from normbench.normalizers.on_columns import OnColumns
-from normbench.normalizers.rotation import RandomRotation
+from normbench.normalizers.schemes import RandomRotation
 
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
 
-def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None:
+def fit_by_blocks(scheme: Any, x: Array, moments: Moments) -> None:
     """Fit a scheme in place on points of which one block is in memory at a time.
 
     Each statistic takes one pass over the points. A scheme that needs all points at once gets them,
@@ -27,7 +27,7 @@ def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None
     Args:
         scheme: The normalizer.
         x: Points (P, N).
-        decompositions: The decompositions of x, for schemes with a method `learn`.
+        moments: The moments of x, for schemes with a method `learn`.
 
     Raises:
         UserError: The scheme needs more points at once than fit in memory.
@@ -37,7 +37,7 @@ def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None
     elif isinstance(scheme, OnColumns):
         _learn_selected(scheme, x)
     elif hasattr(scheme, "learn"):
-        scheme.learn(decompositions)
+        scheme.learn(moments)
     elif isinstance(scheme, RandomRotation) or _needs_no_fit(scheme):
         # Such a scheme learns the number of features alone: two points are enough.
         scheme.fit(_as_float64(x[:2]))
@@ -77,7 +77,7 @@ def _learn_chain(chain: Pipeline, x: Array) -> None:
     for _, link in chain.steps:
         if link in (None, "passthrough"):  # such a step leaves the points unchanged
             continue
-        fit_by_blocks(link, x, Decompositions(x))
+        fit_by_blocks(link, x, Moments(x))
         if link is not chain.steps[-1][1]:
             x = _write_float64(x, link.transform)
 
@@ -87,7 +87,7 @@ def _learn_selected(scheme: OnColumns, x: Array) -> None:
     scheme.select(x)
     if len(scheme.positions_):  # of no columns nothing is learned
         selected = _write_float64(x, lambda rows: rows[:, scheme.positions_])
-        fit_by_blocks(scheme.scheme, selected, Decompositions(selected))
+        fit_by_blocks(scheme.scheme, selected, Moments(selected))
     # The width of the scheme's output, from one point.
     scheme.note_width(_as_float64(x[:1]))
 
