@@ -1,13 +1,14 @@
 """Gradient descent of all runs of a grid at once: every step size and start of a job."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.midway import Checkpoint, GrowingHistories, Midway
+from normbench.engine.midway import Checkpoint, Midway, empty_histories, read_arrays
+from normbench.engine.midway import Histories as Histories
 from normbench.engine.plan import Plan
 from normbench.engine.problem import QUIET, Evaluation, Problem
 from normbench.optimizers import Optimizer
@@ -16,26 +17,6 @@ Array = NDArray[Any]
 # The callbacks of `descend`, see its arguments `progress` and `observe`.
 Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
-
-
-@dataclass(frozen=True)
-class Histories:
-    """The histories of R runs from iteration 0 (the start) to iteration K.
-
-    Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
-    misclassifications are None for real targets, the test histories without test points.
-    diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
-    `(R, *shape)`, of the last finite iteration. shadows: by the index of a run, the costs `(M, K +
-    1)` of its M shadows: repetitions from a slightly moved start, see `engine.rounds`.
-    """
-
-    cost: NDArray[np.float64]
-    misclassifications: NDArray[np.float64] | None
-    test_cost: NDArray[np.float64] | None
-    test_misclassifications: NDArray[np.float64] | None
-    diverged_at: NDArray[np.int64]
-    weights: Array
-    shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
 
 
 def descend(
@@ -48,6 +29,8 @@ def descend(
     progress: Progress | None = None,
     observe: Observe | None = None,
     checkpoint: Checkpoint | None = None,
+    beside: Mapping[str, Array] | None = None,
+    resumes: bool = True,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
@@ -68,6 +51,8 @@ def descend(
             weights `(left, *shape)`, which it must not change.
         checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
             progress and observe are not called for the iterations that it has made.
+        beside: Arrays of the job's descents before this one, which are saved beside its own.
+        resumes: Whether the checkpoint may hold this descent.
 
     Returns:
         The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
@@ -75,71 +60,77 @@ def descend(
     Raises:
         KeyboardInterrupt: Ctrl-C, raised again after the checkpoint is saved.
     """
-    histories = GrowingHistories(train, test, plan, start)
+    histories = empty_histories(train, test, plan.records, start)
     midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
-    if checkpoint:
-        midway = checkpoint.resume(histories.read) or midway
-    # Of the remaining runs, (left, 1, ..): with as many axes as their weights.
-    step_sizes_by_run = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[
-        midway.alive
-    ]
-    # Rules that use the objective need full batches: the updates between records do not pass it.
-    extra = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
+    # Of all runs, (R, 1, ..): with as many axes as their weights.
+    sizes = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)
+    objective = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
+    identity = {
+        "model": np.array(repr(train.model)),
+        "order": np.array(plan.order),
+        "step_sizes": step_sizes,
+    }
+
+    def read(arrays: Mapping[str, Array]) -> tuple[Histories, Midway]:
+        """Return the saved histories and state; raise an error where they are of another one."""
+        for name, array in identity.items():
+            if not np.array_equal(arrays[name], array):
+                raise ValueError(f"{name} is not that of this descent")
+        return read_arrays(arrays, histories)
+
+    def to_arrays() -> dict[str, Array]:
+        """Return what is saved."""
+        return {**(beside or {}), **identity, **midway.to_arrays(histories)}
+
+    def update(midway: Midway, gradient: Array) -> Midway:
+        """Return the state after one step of all remaining runs, of their gradient."""
+        rest = midway.state, sizes[midway.alive], *objective
+        weights, state = optimizer.step(midway.weights, gradient, *rest)
+        return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
+
+    if checkpoint and resumes:
+        histories, midway = checkpoint.resume(read) or (histories, midway)
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with QUIET():
             while True:
                 # Iteration 0 is not saved: it is the start.
                 if checkpoint and midway.k and checkpoint.due():
-                    checkpoint.save(histories.to_arrays(midway))
+                    checkpoint.save(to_arrays())
                 k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
                 if midway.updates < plan.updates_before(k):  # an update between two records
-                    gradient = plan.gradient(train, midway.weights, midway.updates)
-                    midway = _update(midway, gradient, optimizer, step_sizes_by_run)
+                    midway = update(midway, plan.gradient(train, midway.weights, midway.updates))
                     continue
                 # The last iteration has no step, and batches have gradients of their own.
-                recorded = plan.recorded(train, midway.updates)
                 with_gradient = plan.full_batch and k < plan.records
+                recorded = plan.recorded(train, midway.updates)
                 evaluation = recorded.evaluate(midway.weights, with_gradient=with_gradient)
-                finite = _find_finite(evaluation)
-                histories.diverged_at[midway.alive[~finite]] = k
-                remaining, evaluation, step_sizes_by_run = _select_runs(
-                    finite, midway, evaluation, step_sizes_by_run
-                )
-                histories.write(remaining, evaluation)
+                remaining, finite = midway, _find_finite(evaluation)
+                if not finite.all():
+                    histories.diverged_at[midway.alive[~finite]] = k
+                    remaining, evaluation = midway.of(finite), evaluation.of(finite)
+                alive, weights = remaining.alive, remaining.weights
+                histories.weights[alive] = weights  # overwritten until the run stops
+                evaluations = [evaluation]
+                if test and len(alive):  # weights of no runs are not evaluated
+                    recorded_test = plan.recorded(test, midway.updates)
+                    evaluations.append(recorded_test.evaluate(weights, with_gradient=False))
+                histories.write(k, alive, evaluations)
                 if observe:
-                    observe(k, remaining.alive, remaining.weights)
+                    observe(k, alive, weights)
                 if progress:
                     progress(k)
-                if k == plan.records or not len(remaining.alive):
-                    return _finish(histories)
+                if k == plan.records or not len(alive):
+                    return histories
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is None:  # the steps to the next record see batches
                     midway = following
                 else:
-                    midway = _update(
-                        following, evaluation.gradient, optimizer, step_sizes_by_run, *extra
-                    )
+                    midway = update(following, evaluation.gradient)
     except KeyboardInterrupt:
         if checkpoint and midway.k:
-            checkpoint.save(histories.to_arrays(midway))
+            checkpoint.save(to_arrays())
         raise
-
-
-def _update(
-    midway: Midway, gradient: Array, optimizer: Optimizer, step_sizes: Array, *objective: Any
-) -> Midway:
-    """Return the state after one step of all remaining runs.
-
-    Args:
-        midway: The state before the step, of `left` runs.
-        gradient: `(left, *shape)`, at the weights of `midway`.
-        optimizer: The step rule.
-        step_sizes: `(left, 1, ..)`, with as many axes as the weights.
-        *objective: The objective, for rules that use it.
-    """
-    weights, state = optimizer.step(midway.weights, gradient, midway.state, step_sizes, *objective)
-    return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
 
 
 def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
@@ -148,36 +139,6 @@ def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
     if evaluation.gradient is not None:
         finite &= np.isfinite(evaluation.gradient.reshape(len(finite), -1)).all(axis=1)
     return finite
-
-
-def _finish(histories: GrowingHistories) -> Histories:
-    """Return the histories of a finished descent, as frozen values."""
-    cost, misclassifications = histories.train
-    assert cost is not None  # the cost of the training points is always recorded
-    return Histories(
-        cost, misclassifications, *histories.test, histories.diverged_at, histories.final
-    )
-
-
-def _select_runs(
-    mask: NDArray[np.bool_], midway: Midway, evaluation: Evaluation, step_sizes: Array
-) -> tuple[Midway, Evaluation, Array]:
-    """Return the state, the evaluation and the step sizes of those runs whose mask is true.
-
-    Args:
-        mask: `(left,)`.
-        midway: The state of the runs.
-        evaluation: The evaluation of the runs.
-        step_sizes: `(left, 1, ..)`.
-
-    Returns:
-        The same of the selected runs; the arguments themselves, uncopied, where all are selected.
-    """
-    if mask.all():
-        return midway, evaluation, step_sizes
-    state = tuple(array[mask] for array in midway.state)
-    selected = midway._replace(alive=midway.alive[mask], weights=midway.weights[mask], state=state)
-    return selected, evaluation.of(mask), step_sizes[mask]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Shadows descend separately from the runs: in one product with them they would ch
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from normbench.optimizers import Optimizer
 from normbench.verdicts.convergence import needs_shadow, shadow_tolerance_share
 
 Array = NDArray[Any]
-T = TypeVar("T")
 # How far a shadow's start is from the run's, as a share of the distance that the run travelled.
 SHADOW_DISTANCE = {"float64": 1e-10, "float32": 1e-6}
 EXTRA_SHADOWS = 2  # shadows of a run whose first one parts from it and ends by chance where it does
@@ -33,6 +32,8 @@ SEPARATION = 1e-3
 # kept of a grid: 80 MB.
 Snapshots = dict[int, tuple[NDArray[np.int64], Array]]
 MAX_KEPT_NUMBERS = 10_000_000
+ROUND, STEP_SIZES, ROUND_SECONDS = "round", "step_sizes", "round_seconds"
+HISTORY_FIELDS = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
 
 
 @dataclass
@@ -45,8 +46,9 @@ class Rounds:
     `(starts, *shape)`. to_given: maps weights of the problem to those that are returned, where the
     problem that is descended has other coordinates than the job's. plan: that of each round.
     shadows: whether runs get shadows. checkpoint: saves the current round and the finished ones.
-    finished: the histories of the finished rounds. saved_arrays: what the checkpoint held when it
-    was first read. far: a cost, in multiples of the start's, above which a run has diverged
+    finished: the arrays of the finished rounds, as the checkpoint holds them: those of round n are
+    named `round/n/..`, and `round` is their number. saved: what the checkpoint held at first, while
+    rounds are found in it. far: a cost, in multiples of the start's, above which a run has diverged
     whatever its shadow does, so that it needs none. seconds: the time of the first round, with
     that of an earlier command that it resumes. snapshots: the weights of its runs at each
     iteration, where they are few.
@@ -60,10 +62,8 @@ class Rounds:
     plan: Plan
     shadows: bool
     checkpoint: Checkpoint | None = None
-    finished: list[Histories] = field(default_factory=list)
-    step_sizes: list[Array] = field(default_factory=list)  # the step sizes of the finished rounds
-    # None until the checkpoint is read; empty where it holds nothing for this descent.
-    saved_arrays: Mapping[str, Array] | None = None
+    finished: dict[str, Array] = field(default_factory=lambda: {ROUND: np.array(0)})
+    saved: Mapping[str, Array] = field(default_factory=dict)
     far: float = np.inf
     seconds: float = 0.0
     snapshots: Snapshots = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Rounds:
             if k in iterations:
                 observe(k, alive, self.to_given(weights))
 
-        sizes = self.step_sizes[0]
+        sizes = self.finished[f"{ROUND}/0/{STEP_SIZES}"]
         start = np.concatenate([self.start] * (len(sizes) // len(self.start)))
         runs = (self.train, None, self.optimizer, start, sizes, self.plan)
         descend(*runs, observe=observe_given)
@@ -173,15 +173,20 @@ class Rounds:
             start: The weights that these started from, `(R, *shape)`.
             sizes: Their step sizes, `(R,)`.
         """
-        seeds = [
-            # The runs of one step size stand together, one for each start.
-            _make_seed(sizes[run], run % len(self.start), number)
-            for run in runs
-            for number in numbers
-        ]
+        draws = []
+        for run in runs:
+            # The runs of one step size stand together, one for each start. All 64 bits of the step
+            # size count, so that no direction depends on the other step sizes.
+            seed = int(np.float64(sizes[run]).view(np.uint64)), int(run % len(self.start))
+            for number in numbers:
+                rng = np.random.default_rng((*seed, number))
+                draws.append(rng.standard_normal(start.shape[1:]))
+        directions = np.stack(draws)
+        directions /= _measure_lengths(directions)
         runs = np.repeat(runs, len(numbers))
         distance = _measure_lengths(histories.weights[runs] - start[runs])
-        cost = self._run_round(None, _perturb(start[runs], distance, seeds), sizes[runs]).cost
+        move = SHADOW_DISTANCE[start.dtype.name] * distance * directions
+        cost = self._run_round(None, (start[runs] + move).astype(start.dtype), sizes[runs]).cost
         return cost.reshape(-1, len(numbers), cost.shape[1])
 
     def _run_round(
@@ -193,7 +198,7 @@ class Rounds:
     ) -> Histories:
         """Return the histories of a round: descended, or from the checkpoint if it was finished.
 
-        The round is added to `finished`.
+        The round is added to `finished`. The checkpoint is read before the first round.
 
         Args:
             test: The problem of the test points; None to leave them out.
@@ -201,10 +206,22 @@ class Rounds:
             sizes: The step sizes, `(R,)`.
             progress: Called at every iteration.
         """
-        number, tick = len(self.finished), time.perf_counter()
-        histories = self._load_round(number, sizes, start.shape)
-        if histories is None:
-            checkpoint = _RoundCheckpoint(self, number) if self.checkpoint else None
+        number, tick = int(self.finished[ROUND]), time.perf_counter()
+        if self.checkpoint and number == 0:
+            self.saved = self.checkpoint.resume(dict) or {}
+        prefix = f"{ROUND}/{number}/"
+        saved = {
+            name.removeprefix(prefix): array
+            for name, array in self.saved.items()
+            if name.startswith(prefix)
+        }
+        if saved and np.array_equal(saved[STEP_SIZES], sizes):
+            fields_of_round: Any = {name: saved.get(name) for name in HISTORY_FIELDS}
+            histories = Histories(**fields_of_round)
+            self.seconds = float(self.saved[ROUND_SECONDS])
+        else:
+            resumes = bool(self.saved.get(ROUND) == number)
+            self.saved = {}  # of no further round, or of another descent
             runs = (self.train, test, self.optimizer, start, sizes, self.plan)
             snapshots: Snapshots = {}
             is_kept = number == 0 and start.size * (self.plan.records + 1) <= MAX_KEPT_NUMBERS
@@ -213,83 +230,18 @@ class Rounds:
                 snapshots[k] = alive, weights
 
             observe = keep if is_kept else None
-            histories = descend(*runs, progress, observe=observe, checkpoint=checkpoint)
+            histories = descend(
+                *runs, progress, observe, self.checkpoint, beside=self.finished, resumes=resumes
+            )
             if 0 in snapshots:  # else the round was resumed
                 self.snapshots = snapshots
             if number == 0:  # `seconds` is the time of the first round alone
                 spent = self.checkpoint.spent if self.checkpoint else 0.0
                 self.seconds = time.perf_counter() - tick + spent
-        self.finished.append(histories)
-        self.step_sizes.append(sizes)
+        arrays = {STEP_SIZES: sizes, **histories.to_arrays()}
+        self.finished |= {prefix + name: array for name, array in arrays.items()}
+        self.finished |= {ROUND: np.array(number + 1), ROUND_SECONDS: np.array(self.seconds)}
         return histories
-
-    def _load_round(
-        self, number: int, sizes: Array, weights_shape: tuple[int, ...]
-    ) -> Histories | None:
-        """Return a finished round from the checkpoint.
-
-        None where the checkpoint has not so many finished rounds, or is of another descent.
-
-        Args:
-            number: The number of the round, from 0.
-            sizes: The step sizes of its runs, `(R,)`.
-            weights_shape: The shape of the weights of its runs, `(R, *shape)`.
-        """
-        # The checkpoint is read once, before the first round.
-        if self.checkpoint and self.saved_arrays is None:
-            self.saved_arrays = self.checkpoint.resume(dict) or {}
-        if not self.saved_arrays or number >= int(self.saved_arrays.get(ROUND, 0)):
-            return None
-        prefix = f"{ROUND}/{number}/"
-        round_arrays = {
-            name.removeprefix(prefix): array
-            for name, array in self.saved_arrays.items()
-            if name.startswith(prefix)
-        }
-        arrays = {name: round_arrays.get(name) for name in HISTORY_FIELDS}
-        cost, final_weights = arrays["cost"], arrays["weights"]
-        cost_shape = len(sizes), self.plan.records + 1
-        has_same_sizes = np.array_equal(round_arrays.get(STEP_SIZES, ()), sizes)
-        if (
-            not has_same_sizes
-            or cost is None
-            or final_weights is None
-            or (cost.shape, final_weights.shape) != (cost_shape, weights_shape)
-        ):
-            self.saved_arrays = {}  # of another descent: every round is descended again
-            return None
-        if number == 0:
-            self.seconds = float(self.saved_arrays.get(ROUND_SECONDS, 0.0))
-        return Histories(**arrays)  # type: ignore[arg-type]
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Return the finished rounds as named arrays, as `_load_round` reads them.
-
-        Arrays of round n are named `round/n/..`; `round` is the number of finished rounds.
-        """
-        arrays = {ROUND: np.array(len(self.finished)), ROUND_SECONDS: np.array(self.seconds)}
-        for number, (histories, sizes) in enumerate(zip(self.finished, self.step_sizes)):
-            round_arrays = {
-                STEP_SIZES: sizes,
-                **{name: getattr(histories, name) for name in HISTORY_FIELDS},
-            }
-            arrays |= {
-                f"{ROUND}/{number}/{name}": array
-                for name, array in round_arrays.items()
-                if array is not None
-            }
-        return arrays
-
-
-def _make_seed(step_size: float, start: int, shadow: int) -> tuple[int, int, int]:
-    """Return the seed of a shadow's direction, independent of the other step sizes.
-
-    Args:
-        step_size: The step size, of which all 64 bits count.
-        start: The index of the start.
-        shadow: The number of the shadow among those of its run, from 0.
-    """
-    return int(np.float64(step_size).view(np.uint64)), int(start), shadow
 
 
 def _measure_lengths(vectors: Array) -> Array:
@@ -300,57 +252,3 @@ def _measure_lengths(vectors: Array) -> Array:
     largest = np.abs(vectors).max(axis=inner, keepdims=True)
     vectors /= np.where(largest > 0, largest, 1.0)
     return np.asarray(largest * np.sqrt((vectors**2).sum(axis=inner, keepdims=True)))
-
-
-def _perturb(start: Array, distance: Array, seeds: Sequence[tuple[int, int, int]]) -> Array:
-    """Return starts moved by a tiny share of a distance, each in a direction of its own seed.
-
-    Args:
-        start: `(R, *shape)`.
-        distance: `(R, 1, ..)`, of which `SHADOW_DISTANCE` is the share.
-        seeds: R seeds, see `_make_seed`.
-
-    Returns:
-        `(R, *shape)`, in the type of `start`.
-    """
-    draws = [np.random.default_rng(seed).standard_normal(start.shape[1:]) for seed in seeds]
-    directions = np.stack(draws)
-    directions /= _measure_lengths(directions)
-    return (start + SHADOW_DISTANCE[start.dtype.name] * distance * directions).astype(start.dtype)
-
-
-ROUND, STEP_SIZES, ROUND_SECONDS = "round", "step_sizes", "round_seconds"
-HISTORY_FIELDS = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
-
-
-class _RoundCheckpoint:
-    """The `Checkpoint` of one round, inside the checkpoint of its job.
-
-    It saves the state of the round beside all finished rounds.
-    """
-
-    def __init__(self, rounds: Rounds, number: int) -> None:
-        assert rounds.checkpoint is not None
-        self.rounds, self.number, self.inner = rounds, number, rounds.checkpoint
-        self.spent = self.inner.spent
-
-    def due(self) -> bool:
-        """Return whether the job's checkpoint is due."""
-        return self.inner.due()
-
-    def save(self, arrays: Mapping[str, Array]) -> None:
-        """Save the arrays of the current round beside the finished rounds."""
-        self.inner.save({**self.rounds.to_arrays(), **arrays})
-
-    def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return the saved state of this round; None where the checkpoint holds another round."""
-        saved_arrays = self.rounds.saved_arrays
-        # `ROUND` counts the finished rounds: it is the number of the round that was on its way.
-        # Without "iteration" the checkpoint holds finished rounds alone.
-        if (
-            not saved_arrays
-            or int(saved_arrays.get(ROUND, 0)) != self.number
-            or "iteration" not in saved_arrays
-        ):
-            return None
-        return self.inner.resume(read)
