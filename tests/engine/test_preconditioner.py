@@ -78,12 +78,12 @@ def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
         Clock.seconds += 7.0
         return np.eye(5)
 
-    monkeypatch.setattr("normbench.job.time", Clock)
+    monkeypatch.setattr("normbench.preparation.time", Clock)
     monkeypatch.setattr("normbench.engine.preconditioner._fit_extended_map", fit)
     settings = Settings((0.01,), 2, refine=False, shadows=False, theory="none")
     scheme = FunctionTransformer()
     made = run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))
-    assert made.fit_seconds == 7
+    assert 7 <= made.fit_seconds < 14  # that of the normalizer is real
 
 
 def test_a_memory_map_is_refused(data):

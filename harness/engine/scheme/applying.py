@@ -1,13 +1,15 @@
 """Check the scheme of a job, fit it on the training points alone, and transform the points."""
 
 import inspect
+import time
 import warnings
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import (
     Array,
     Points,
@@ -20,11 +22,23 @@ from normbench.datasets.values import UserError, in_python, refuse_larger
 from normbench.engine.scheme.learned import fit_by_blocks
 from normbench.engine.scheme.sparse import fit_sparse, transform_sparse
 from normbench.normalizers.affine import learns_by_blocks, member_schemes
-from normbench.normalizers.decomposition import Decompositions, blocks
+from normbench.normalizers.decomposition import Decompositions
 from normbench.normalizers.on_columns import NOT_NUMBERS, OnColumns, describe_fault, name_scheme
 
 FEWER_FEATURES = "choose options that give fewer features"
 CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
+
+
+class Applied(NamedTuple):
+    """A fitted scheme, and the points of a data set under it.
+
+    z: the training points (P, M). z_test: the test points (Q, M). seconds: those of the fit.
+    """
+
+    scheme: Any
+    z: Points
+    z_test: Points
+    seconds: float
 
 
 def check_scheme(scheme: Any) -> None:
@@ -83,6 +97,29 @@ def _needs_targets(scheme: Any) -> bool:
     return needed or any(_needs_targets(member) for member in member_schemes(scheme))
 
 
+def apply_scheme(
+    scheme: Any, data: Dataset, dtype: Any, decompositions: Decompositions | None = None
+) -> Applied:
+    """Fit a scheme on the points of a data set that `fit_on` names; return all points under it.
+
+    Args:
+        scheme: The normalizer, which is fitted in place.
+        data: The data set.
+        dtype: The type of the transformed points.
+        decompositions: Those of the training points, which other schemes share; None for none.
+    """
+    tick, saved_before = time.perf_counter(), decompositions.saved if decompositions else 0.0
+    if data.fit_on == "all" and len(data.x_test):
+        both = np.concatenate([data.x, data.x_test])
+        z, _ = normalize(scheme, both, both[:0], dtype)
+        z, z_test = z[: len(data.x)], z[len(data.x) :]
+    else:
+        z, z_test = normalize(scheme, data.x, data.x_test, dtype, decompositions)
+    # The seconds of this job alone: those of decompositions that an earlier job cached count, too.
+    saved = decompositions.saved - saved_before if decompositions else 0.0
+    return Applied(scheme, z, z_test, time.perf_counter() - tick + saved)
+
+
 def normalize(
     scheme: Any,
     x: Points,
@@ -112,9 +149,10 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            fit_scheme(scheme, _protect(x), decompositions)
-            z = transform_points(scheme, _protect(x), dtype)
-            z_test = transform_points(scheme, _protect(x_test), dtype) if len(x_test) else z[:0]
+            x, x_test = map(_protect, (x, x_test))
+            fit_scheme(scheme, x, decompositions)
+            z = transform_points(scheme, x, dtype)
+            z_test = transform_points(scheme, x_test, dtype) if len(x_test) else z[:0]
     except UserError:  # a ValueError whose message is complete already
         raise
     except MemoryError as error:
@@ -153,10 +191,8 @@ def fit_scheme(scheme: Any, x: Points, decompositions: Decompositions | None) ->
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):
-        first, *other_blocks = blocks(len(x), CONVERTED_POINTS_PER_BLOCK)
-        scheme.fit(x[first].astype(np.float64))
-        for block in other_blocks:
-            scheme.partial_fit(x[block].astype(np.float64))
+        for block, rows in iterate_blocks(x, CONVERTED_POINTS_PER_BLOCK):
+            (scheme.partial_fit if block.start else scheme.fit)(rows.astype(np.float64))
     else:
         scheme.fit(x.astype(np.float64))
 
@@ -182,18 +218,17 @@ def transform_points(scheme: Any, x: Points, dtype: Any) -> Points:
     name = name_scheme(scheme)
     # A scheme that returns its input, such as the identity, needs no copy by blocks: one row tells.
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
-        if isinstance(x, np.memmap):
-            return x
-        return _check_output(name, scheme.transform(x), len(x), dtype)
+        is_mapped = isinstance(x, np.memmap)
+        return x if is_mapped else _check_output(name, scheme.transform(x), len(x), dtype)
     z_blocks = _transform_blocks(scheme, x, dtype)
     first = next(z_blocks)  # tells the number of features
-    shape = len(x), first.shape[1]
+    shape, z_blocks = (len(x), first.shape[1]), chain([first], z_blocks)
     if isinstance(x, np.memmap):
-        return write_map(chain([first], z_blocks), shape, dtype)
+        return write_map(z_blocks, shape, dtype)
     size = np.dtype(dtype).itemsize * shape[0] * shape[1]
     refuse_larger(f"normalizer {name}", size, FEWER_FEATURES)
     z, end = np.empty(shape, dtype=dtype), 0
-    for z_block in chain([first], z_blocks):
+    for z_block in z_blocks:
         end += len(z_block)
         z[end - len(z_block) : end] = z_block
     return z

@@ -38,23 +38,23 @@ def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None
         _learn_selected(scheme, x)
     elif hasattr(scheme, "learn"):
         scheme.learn(decompositions)
-    elif isinstance(scheme, RandomRotation) or _needs_no_fit(scheme):
+    elif isinstance(scheme, RandomRotation) or (
+        hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit
+    ):
         # Such a scheme learns the number of features alone: two points are enough.
         scheme.fit(_as_float64(x[:2]))
     elif hasattr(scheme, "partial_fit"):
         # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
         for block, rows in iterate_blocks(x):
-            fit_rows = scheme.partial_fit if block.start else scheme.fit
-            fit_rows(_as_float64(rows))
+            (scheme.partial_fit if block.start else scheme.fit)(_as_float64(rows))
     elif type(scheme) is RobustScaler:  # a subclass may need whole points
         _learn_by_columns(scheme, x)
     elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
         # The sample that scikit-learn would draw, in the order of the file; without `subsample`, or
         # with fewer points, it learns from all of them, below.
         rng = check_random_state(scheme.random_state)
-        rows = resample(
-            np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
-        )
+        indices = np.arange(len(x))
+        rows = resample(indices, replace=False, n_samples=scheme.subsample, random_state=rng)
         scheme.fit(_as_float64(take_rows(x, np.sort(rows))))
     else:
         name = type(scheme).__name__
@@ -65,11 +65,6 @@ def fit_by_blocks(scheme: Any, x: Array, decompositions: Decompositions) -> None
             "fewer points (dataset.points)",
         )
         scheme.fit(_as_float64(x[:]))
-
-
-def _needs_no_fit(scheme: Any) -> bool:
-    """Return whether a scheme says that it learns nothing; one without scikit-learn's tags may."""
-    return hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit
 
 
 def _learn_chain(chain: Pipeline, x: Array) -> None:

@@ -105,25 +105,13 @@ def fit_map(
             return None
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
-        fitted_map = AffineMap(matrix, centre, images[0])
-        return fitted_map if agrees(fitted_map, x, z) else None
-
-
-def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any]) -> bool:
-    """Return whether a map takes points to those that the scheme gave, to `MAP_TOLERANCE`.
-
-    Args:
-        scheme_map: The map.
-        x: Points before the scheme (p, N).
-        z: The same points under it (p, M).
-    """
-    centred = x - scheme_map.centre
-    expected = centred @ scheme_map.matrix.T + scheme_map.image
-    tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
-    error = np.abs(expected - z).max(axis=0)
-    # Of each coordinate, whose terms may cancel.
-    scale = np.abs(z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(scheme_map.matrix).T
-    return bool(np.all(error <= tolerance * scale))
+        centred = x - centre
+        error = np.abs(centred @ matrix.T + images[0] - z).max(axis=0)
+        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
+        # Of each coordinate, whose terms may cancel.
+        scale = np.abs(z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(matrix).T
+        is_affine = bool(np.all(error <= tolerance * scale))
+        return AffineMap(matrix, centre, images[0]) if is_affine else None
 
 
 def find_effects(scheme_map: AffineMap, z: Points) -> Effects:

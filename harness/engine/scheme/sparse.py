@@ -54,7 +54,6 @@ def fit_sparse(scheme: Any, x: SparsePoints) -> None:
     scikit-learn refuses to centre sparse points: a scheme that centres is fitted as one that does
     not, and gets the attributes of that fit and the mean.
     """
-    check_sparse(scheme, x)
     csr = x.astype(np.float64).csr
     if not getattr(scheme, "with_mean", False):
         scheme.fit(csr)
