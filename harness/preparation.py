@@ -18,7 +18,7 @@ from normbench.engine.network_steps import check_model, with_affine_and_running_
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.plan import plan_of, with_statistics
 from normbench.engine.preconditioner import with_fitted_scheme
-from normbench.engine.problem import Array, Cost, Model, Problem
+from normbench.engine.problem import Array, Cost, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.schedule import check_schedule, with_schedule
 from normbench.engine.scheme.applying import Applied, check_scheme
@@ -99,8 +99,8 @@ class Job:
         return scores_of(traits(self.cost), self.dataset.classes)
 
     @property
-    def scoring(self) -> Model:
-        """How scores follow from weights, for the engine."""
+    def scoring(self) -> Any:
+        """How scores follow from weights, a `Model` of the engine."""
         # Other optimizers may amplify the rounding of a class left out.
         leaves_out_class = self.optimizer.rotation_equivariant
         return Network(self.model) if self.model else Linear(leaves_out_class=leaves_out_class)
