@@ -12,8 +12,8 @@ from normbench import measures
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import check_unchanged
 from normbench.engine import threads
-from normbench.engine.descent import Histories, Progress
-from normbench.engine.midway import Checkpoint
+from normbench.engine.midway import Checkpoint, Histories
+from normbench.engine.rounds import Progress
 from normbench.engine.scheme.applying import apply_scheme
 from normbench.engine.settings import FITTED
 from normbench.engine.start import SAME_FUNCTION, default_start_name, starting_weights
@@ -128,8 +128,8 @@ def run(
     # All descents have the same threads, whose number may change rounding. The squares of points
     # under a scheme may overflow: the verdicts say so, not a warning.
     with threads.limit_threads(applied.z.size), np.errstate(over="ignore", invalid="ignore"):
-        histories = rounds.descend(settings.step_sizes, progress)
-        descent_seconds = rounds.seconds  # of the grid alone
+        histories = rounds.descend_grid(settings.step_sizes, progress)
+        descent_seconds = histories.seconds  # of the grid alone
         _check_sources(data)  # again: a file may have changed during the descent
         phase("computes theory and the least cost")
         tick = time.perf_counter()
@@ -171,4 +171,4 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     other_job = replace(job, dataset=data, settings=settings, **schemes)
     applied = apply_scheme(other_job.scheme, data, settings.precision)
     _, _, rounds, _ = prepare(other_job, applied)
-    return rounds.descend([step_size])
+    return rounds.descend_grid([step_size])

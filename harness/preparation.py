@@ -12,7 +12,7 @@ from normbench.costs.declaration import traits
 from normbench.datasets import Dataset
 from normbench.engine.batches import check_batch
 from normbench.engine.linear import Linear
-from normbench.engine.midway import Checkpoint
+from normbench.engine.midway import Checkpoint, SavedDescents
 from normbench.engine.network import Network
 from normbench.engine.network_steps import check_model, with_affine_and_running_steps
 from normbench.engine.penalty import check_penalty, penalty_of
@@ -182,5 +182,6 @@ def prepare(
     # again by others. Beyond `far` times the start's cost a run gets none: it has diverged. A
     # positively homogeneous cost grows with the weights, so that no height of it is a divergence.
     far = np.inf if train.traits.positively_homogeneous else SHADOW_LIMIT * Rules().diverged
-    rounds = Rounds(*descended, optimizer, plan, settings.shadows, checkpoint, far=far)
+    saved = SavedDescents(checkpoint) if checkpoint else None
+    rounds = Rounds(*descended, optimizer, plan, settings.shadows, saved, far)
     return train, start, rounds, seconds

@@ -1,21 +1,21 @@
 """Gradient descent of all runs of a grid at once: every step size and start of a job."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.midway import Checkpoint, Midway, empty_histories, read_arrays
 from normbench.engine.midway import Histories as Histories
+from normbench.engine.midway import Midway, SavedDescents, empty_histories
 from normbench.engine.plan import Plan
 from normbench.engine.problem import QUIET, Evaluation, Problem
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
-# The callbacks of `descend`, see its arguments `progress` and `observe`.
-Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
 
 
@@ -26,11 +26,8 @@ def descend(
     start: Array,
     step_sizes: Array,
     plan: Plan,
-    progress: Progress | None = None,
     observe: Observe | None = None,
-    checkpoint: Checkpoint | None = None,
-    beside: Mapping[str, Array] | None = None,
-    resumes: bool = True,
+    saved: SavedDescents | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
@@ -46,41 +43,38 @@ def descend(
         start: Weights `(R, *shape)`, of the problem's shape; their type is that of the descent.
         step_sizes: `(R,)`, one for each run.
         plan: Which points each update sees, and the number K of the last record.
-        progress: Called with k at every iteration.
         observe: Called at every iteration k with the indices of the remaining runs and their
-            weights `(left, *shape)`, which it must not change.
-        checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
-            progress and observe are not called for the iterations that it has made.
-        beside: Arrays of the job's descents before this one, which are saved beside its own.
-        resumes: Whether the checkpoint may hold this descent.
+            weights `(left, *shape)`, which it must not change. Iterations that an earlier command
+            has made are left out.
+        saved: Saves the descent from time to time, and on Ctrl-C; a saved one resumes.
 
     Returns:
         The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, raised again after the checkpoint is saved.
+        KeyboardInterrupt: Ctrl-C, raised again after the descent is saved.
     """
     histories = empty_histories(train, test, plan.records, start)
     midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
     # Of all runs, (R, 1, ..): with as many axes as their weights.
     sizes = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)
     objective = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
-    identity = {
-        "model": np.array(repr(train.model)),
-        "order": np.array(plan.order),
-        "step_sizes": step_sizes,
-    }
+    name = hashlib.sha256(start.tobytes() + step_sizes.tobytes()).hexdigest()
+    if arrays := saved.of(name) if saved else {}:
+        histories = histories.of_arrays(arrays)
+        if "iteration" not in arrays:  # an earlier command has ended it
+            return histories
+        midway = midway.of_arrays(arrays)
+    began = time.perf_counter() - histories.seconds
 
-    def read(arrays: Mapping[str, Array]) -> tuple[Histories, Midway]:
-        """Return the saved histories and state; raise an error where they are of another one."""
-        for name, array in identity.items():
-            if not np.array_equal(arrays[name], array):
-                raise ValueError(f"{name} is not that of this descent")
-        return read_arrays(arrays, histories)
+    def timed_histories() -> Histories:
+        """Return the histories with the time until now."""
+        return replace(histories, seconds=time.perf_counter() - began)
 
-    def to_arrays() -> dict[str, Array]:
-        """Return what is saved."""
-        return {**(beside or {}), **identity, **midway.to_arrays(histories)}
+    def save() -> None:
+        """Save the descent. Iteration 0 is not saved: it is the start."""
+        if saved and midway.k:
+            saved.save(name, {**timed_histories().to_arrays(), **midway.to_arrays()})
 
     def update(midway: Midway, gradient: Array) -> Midway:
         """Return the state after one step of all remaining runs, of their gradient."""
@@ -88,15 +82,12 @@ def descend(
         weights, state = optimizer.step(midway.weights, gradient, *rest)
         return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
 
-    if checkpoint and resumes:
-        histories, midway = checkpoint.resume(read) or (histories, midway)
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with QUIET():
             while True:
-                # Iteration 0 is not saved: it is the start.
-                if checkpoint and midway.k and checkpoint.due():
-                    checkpoint.save(to_arrays())
+                if saved and saved.checkpoint.due():
+                    save()
                 k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
                 if midway.updates < plan.updates_before(k):  # an update between two records
                     midway = update(midway, plan.gradient(train, midway.weights, midway.updates))
@@ -118,19 +109,20 @@ def descend(
                 histories.write(k, alive, evaluations)
                 if observe:
                     observe(k, alive, weights)
-                if progress:
-                    progress(k)
                 if k == plan.records or not len(alive):
-                    return histories
+                    break
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is None:  # the steps to the next record see batches
                     midway = following
                 else:
                     midway = update(following, evaluation.gradient)
     except KeyboardInterrupt:
-        if checkpoint and midway.k:
-            checkpoint.save(to_arrays())
+        save()
         raise
+    histories = timed_histories()
+    if saved:
+        saved.keep(name, histories.to_arrays())
+    return histories
 
 
 def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:

@@ -1,24 +1,19 @@
-"""Checkpoint state of a descent: resuming from it reproduces the run bit for bit."""
+"""Checkpoint state of descents: resuming from it reproduces a run bit for bit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.problem import Array, Evaluation, Problem
 
-T = TypeVar("T")
+Arrays = dict[str, Array]
 
 
 class Checkpoint(Protocol):
-    """The storage of checkpoints, as the engine sees it.
-
-    spent: the seconds that the descent had taken before it was resumed.
-    """
-
-    spent: float
+    """The storage of the checkpoints of one job, as the engine sees it."""
 
     def due(self) -> bool:
         """Return whether it is time to save."""
@@ -26,12 +21,8 @@ class Checkpoint(Protocol):
     def save(self, arrays: Mapping[str, Array]) -> None:
         """Save these arrays, replacing those saved before."""
 
-    def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return the value that `read` returns for the saved arrays.
-
-        None where nothing is saved, or where `read` refuses the arrays by a ValueError or a
-        KeyError.
-        """
+    def resume(self, restore: Callable[[Mapping[str, Array]], Arrays]) -> Arrays | None:
+        """Return what `restore` returns for the saved arrays; None where nothing is saved."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +32,9 @@ class Histories:
     Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
     diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
-    `(R, *shape)`, of the last finite iteration. shadows: by the index of a run, the costs `(M, K +
-    1)` of its M shadows: repetitions from a slightly moved start, see `engine.rounds`.
+    `(R, *shape)`, of the last finite iteration. seconds: those of the descent, with the time before
+    it was resumed. shadows: by the index of a run, the costs `(M, K + 1)` of its M shadows:
+    repetitions from a slightly moved start, see `engine.rounds`.
     """
 
     cost: NDArray[np.float64]
@@ -51,6 +43,7 @@ class Histories:
     test_misclassifications: NDArray[np.float64] | None
     diverged_at: NDArray[np.int64]
     weights: Array
+    seconds: float = 0.0
     shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
 
     def write(self, k: int, alive: Array, evaluations: Sequence[Evaluation]) -> None:
@@ -71,9 +64,15 @@ class Histories:
                 if history is not None and values is not None:
                     history[alive, k] = values
 
-    def to_arrays(self) -> dict[str, Array]:
-        """Return the arrays that there are by their names, without the shadows."""
-        return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
+    def to_arrays(self) -> Arrays:
+        """Return all that there is but the shadows, as arrays by name."""
+        values = vars(self).items()
+        return {name: np.asarray(v) for name, v in values if v is not None and name != "shadows"}
+
+    def of_arrays(self, arrays: Mapping[str, Array]) -> "Histories":
+        """Return the saved histories of the descent of which these are the empty ones."""
+        saved: Any = {name: arrays[name] for name in self.to_arrays()}
+        return replace(self, **{**saved, "seconds": float(saved["seconds"])})
 
 
 def empty_histories(train: Problem, test: Problem | None, records: int, start: Array) -> Histories:
@@ -107,42 +106,40 @@ class Midway(NamedTuple):
         state = tuple(array[mask] for array in self.state)
         return self._replace(alive=self.alive[mask], weights=self.weights[mask], state=state)
 
-    def to_arrays(self, histories: Histories) -> dict[str, Array]:
-        """Return all that the descent resumes from, however much of iteration k is recorded.
+    def to_arrays(self) -> Arrays:
+        """Return the state as arrays by name."""
+        counts = {"iteration": np.array(self.k), "updates": np.array(self.updates)}
+        state = {f"state/{number}": array for number, array in enumerate(self.state)}
+        return {**counts, "alive": self.alive, "remaining": self.weights, **state}
 
-        Iteration k is evaluated again after resuming, so that runs that diverged at k remain.
-        """
-        diverged_at = histories.diverged_at
-        return {
-            **histories.to_arrays(),
-            "diverged_at": np.where(diverged_at < self.k, diverged_at, -1),
-            "iteration": np.array(self.k),
-            "updates": np.array(self.updates),
-            "remaining": self.weights,
-            **{f"state/{number}": array for number, array in enumerate(self.state)},
-        }
+    def of_arrays(self, arrays: Mapping[str, Array]) -> "Midway":
+        """Return the saved state of the descent of which this is the state at the start."""
+        k, updates = int(arrays["iteration"]), int(arrays["updates"])
+        state = tuple(arrays[f"state/{number}"] for number in range(len(self.state)))
+        return Midway(k, arrays["alive"], arrays["remaining"], state, updates)
 
 
-def read_arrays(arrays: Mapping[str, Array], histories: Histories) -> tuple[Histories, Midway]:
-    """Return the histories and the state of a descent, from the arrays of `Midway.to_arrays`.
+class SavedDescents:
+    """The descents of one job in its checkpoint, each by a name.
 
-    Args:
-        arrays: The saved arrays, by name.
-        histories: Those of the descent at its start.
-
-    Raises:
-        ValueError, KeyError: The arrays are those of another descent.
+    A descent that has ended has its histories there, another one its state, too.
     """
-    own_arrays = histories.to_arrays()
-    saved_arrays: Any = {name: arrays[name] for name in own_arrays}
-    saved = replace(histories, **saved_arrays)
-    alive, weights = np.flatnonzero(saved.diverged_at == -1), arrays["remaining"]
-    count = sum(name.startswith("state/") for name in arrays)
-    state = tuple(arrays[f"state/{number}"] for number in range(count))
-    expected = {**own_arrays, "remaining": histories.weights[alive]}
-    for name, array in expected.items():
-        if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
-            raise ValueError(f"{name} is not that of this descent")
-    if any(array.shape[:1] != alive.shape for array in state):
-        raise ValueError("state is not that of this descent")
-    return saved, Midway(int(arrays["iteration"]), alive, weights, state, int(arrays["updates"]))
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.arrays = dict(checkpoint.resume(dict) or {})  # by `NAME/ARRAY`
+
+    def keep(self, name: str, arrays: Arrays) -> None:
+        """Replace the arrays of a descent; the next `save` writes them."""
+        others = {key: array for key, array in self.arrays.items() if not key.startswith(name)}
+        self.arrays = others | {f"{name}/{key}": array for key, array in arrays.items()}
+
+    def save(self, name: str, arrays: Arrays) -> None:
+        """Replace the arrays of a descent, and write those of all."""
+        self.keep(name, arrays)
+        self.checkpoint.save(self.arrays)
+
+    def of(self, name: str) -> Arrays:
+        """Return the arrays of a descent; none where it has not begun."""
+        keys = [key for key in self.arrays if key.startswith(name)]
+        return {key.removeprefix(f"{name}/"): self.arrays[key] for key in keys}

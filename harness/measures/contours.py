@@ -145,7 +145,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
         flat = weights.reshape(len(weights), -1).astype(np.float64)
         paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
 
-    descent.rounds.replay(rows, observe)
+    descent.rounds.replay(descent.settings.step_sizes, rows, observe)
     arrays = {"paths_at": iterations, "paths": paths[::starts]}
     train = descent.train
     quadratic = train.linear is not None and train.linear.traits.quadratic
