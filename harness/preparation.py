@@ -81,17 +81,12 @@ class Job:
     @cached_property
     def effective_settings(self) -> Settings:
         """The settings without what the optimizer, the model or batches exclude."""
-        settings, is_whole = self.settings, self.settings.batch is None
         # Such an optimizer finds its own step sizes: a grid would repeat one run.
-        if self.optimizer.gridless:
-            settings = replace(settings, step_sizes=(1.0,), shown_step=None)
+        grid: Any = {"step_sizes": (1.0,), "shown_step": None} if self.optimizer.gridless else {}
         # Finer step sizes serve targets, which need the least cost: that of a network is unknown.
-        return replace(
-            settings,
-            shadows=is_whole and settings.shadows,
-            refine=is_whole and self.model is None and settings.refine,
-            records_per_pass=1 if is_whole else settings.records_per_pass,
-        )
+        refine: Any = {"refine": False} if self.model or self.settings.batch else {}
+        whole: Any = {"records_per_pass": 1} if self.settings.batch is None else {"shadows": False}
+        return replace(self.settings, **grid, **refine, **whole)
 
     @property
     def scores(self) -> int:

@@ -121,7 +121,7 @@ def descend(
         raise
     histories = timed_histories()
     if saved:
-        saved.keep(name, histories.to_arrays())
+        saved.save(name, histories.to_arrays(), is_written=False)
     return histories
 
 

@@ -129,15 +129,12 @@ class SavedDescents:
         self.checkpoint = checkpoint
         self.arrays = dict(checkpoint.resume(dict) or {})  # by `NAME/ARRAY`
 
-    def keep(self, name: str, arrays: Arrays) -> None:
-        """Replace the arrays of a descent; the next `save` writes them."""
+    def save(self, name: str, arrays: Arrays, is_written: bool = True) -> None:
+        """Replace the arrays of a descent; write those of all, or leave that to the next one."""
         others = {key: array for key, array in self.arrays.items() if not key.startswith(name)}
         self.arrays = others | {f"{name}/{key}": array for key, array in arrays.items()}
-
-    def save(self, name: str, arrays: Arrays) -> None:
-        """Replace the arrays of a descent, and write those of all."""
-        self.keep(name, arrays)
-        self.checkpoint.save(self.arrays)
+        if is_written:
+            self.checkpoint.save(self.arrays)
 
     def of(self, name: str) -> Arrays:
         """Return the arrays of a descent; none where it has not begun."""

@@ -1,16 +1,10 @@
 """The settings of a descent, checked against the table of settings."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import (
-    FLOAT64_BYTES,
-    UserError,
-    format_value,
-    refuse_larger,
-    spell_setting,
-)
+from normbench.datasets.values import FLOAT64_BYTES, UserError, format_value, refuse_larger
 from normbench.settings import FITTED as FITTED
 from normbench.settings import RANDOM_STARTS, WINDOW_STATISTICS, default
 
@@ -81,30 +75,28 @@ class Settings:
     step_schedule: tuple[int, float] | None = default("step_schedule")
 
     def __post_init__(self) -> None:
-        """Check every field, and give each its canonical type."""
-        for field in fields(self):
+        """Check every field, and some against others."""
+        for name, value in vars(self).items():
             # Two are named after the normalizer in the table of settings; `draws` is none of it.
-            for name in (field.name, f"normalizer.{field.name}"):
-                if name in settings.ROWS:
-                    value = settings.check(name, getattr(self, field.name))
-                    object.__setattr__(self, field.name, value)
+            for row in {name, f"normalizer.{name}"} & settings.ROWS.keys():
+                settings.check(row, value)
         shown_step = settings.find_step_size(self.shown_step, self.step_sizes)
         if shown_step is None and self.shown_step is not None:
             tried = ", ".join(f"{step_size:g}" for step_size in self.step_sizes)
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
-        object.__setattr__(self, "shown_step", shown_step)
         # Statistics that move with the batches need a batch, and a start that does not move.
+        moving = f"normalizer.statistics={self.statistics}"
         if self.statistics != FITTED and self.batch is None:
             raise UserError(
-                f"normalizer.statistics={self.statistics}: is of steps that see a batch; set "
-                "batch, such as batch=200, or use statistics=fitted"
+                f"{moving}: is of steps that see a batch; set batch, such as batch=200, or use "
+                "statistics=fitted"
             )
         if self.statistics != FITTED and self.start == "same_function":
             raise UserError(
-                f"normalizer.statistics={self.statistics}: the function of start=same_function "
-                "moves with the statistics; use start=zeros, or start=normal"
+                f"{moving}: the function of start=same_function moves with the statistics; use "
+                "start=zeros, or start=normal"
             )
         # A window is given exactly where the statistics are of one.
         if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
@@ -115,17 +107,13 @@ class Settings:
             )
         runs = len(self.step_sizes) * self.starts
         # The histories of all runs must fit in memory; one entry more, for the start.
-        refuse_larger(
-            f"iterations={self.iterations}, starts={self.starts}, "
-            f"{len(self.step_sizes)} step_sizes",
-            HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1),
-            "choose fewer",
-        )
+        size = HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1)
+        grid = f"starts={self.starts}, {len(self.step_sizes)} step_sizes"
+        refuse_larger(f"iterations={self.iterations}, {grid}", size, "choose fewer")
         if self.starts > 1 and self.start not in RANDOM_STARTS:
-            random_starts = " or ".join(spell_setting("start", name) for name in RANDOM_STARTS)
             raise UserError(
-                f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
-                f"every time; use {random_starts} with several starts"
+                f"starts={self.starts}: start={format_value(self.start)} is the same start "
+                "every time; use start=normal or start=same_function with several starts"
             )
 
     @property

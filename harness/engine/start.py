@@ -88,18 +88,13 @@ def _same_function_weights(
     affine, or maps two training points with different scores to one.
     """
     x, z, name = data.x, applied.z, name_scheme(applied.scheme)
-    remedy = "use start=zeros, or start=normal"
+    error = "start=same_function: {}; use start=zeros, or start=normal"
     if isinstance(z, SparsePoints):
-        raise UserError(
-            f"start=same_function: takes dense points, and those of {data.name} are sparse; "
-            f"{remedy}"
-        )
+        raise UserError(error.format(f"takes dense points, and those of {data.name} are sparse"))
     scheme_map = probe(applied.scheme, x, z)
     if scheme_map is None:
-        raise UserError(
-            f"start=same_function: normalizer {name} is no affine map of the features, so that no "
-            f"weights make the same function under it; {remedy}"
-        )
+        reason = f"normalizer {name} is no affine map of the features"
+        raise UserError(error.format(f"{reason}, so that no weights make the same function"))
     deviations = compute_deviations(x, scheme_map.centre)
     # A constant feature has the deviation 0; a smaller computed one is rounding.
     deviations = np.where(
@@ -122,8 +117,6 @@ def _same_function_weights(
         largest_gap = max(largest_gap, np.abs(block_scores - expected_scores).max())
         largest_score = max(largest_score, np.abs(expected_scores).max())
     if largest_gap > SAME_SCORE_TOLERANCE[settings.precision] * largest_score:
-        raise UserError(
-            f"start=same_function: normalizer {name} does not keep all training points apart, so "
-            f"that no weights make the same function under it; {remedy}"
-        )
+        reason = f"normalizer {name} does not keep all training points apart"
+        raise UserError(error.format(f"{reason}, so that no weights make the same function"))
     return weights

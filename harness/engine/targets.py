@@ -32,14 +32,12 @@ def check_cost(cost: Any, data: Dataset) -> None:
     # Fewer points than features: the columns of the file may be the points.
     points, features = data.x.shape
     if data.read_from_rows and points < features:
-        remedy += (
-            f"; {data.name} has {points} points of {features} features: "
-            "of a csv file with one point per column, dataset.points_in=columns"
-        )
-    class_count = f", {classes} classes" if classes else ""
+        remedy += f"; {data.name} has {points} points of {features} features: of a csv file with "
+        remedy += "one point per column, dataset.points_in=columns"
+    targets = f"{task}, {classes} classes" if classes else task
     raise UserError(
         f"cost={getattr(cost, '__name__', cost)}: does not fit the targets of {data.name} "
-        f"({task}{class_count}); it is for {' and '.join(tasks)} targets; use {remedy}"
+        f"({targets}); it is for {' and '.join(tasks)} targets; use {remedy}"
     )
 
 

@@ -387,7 +387,9 @@ def _build_settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
         plain: Nested settings, each of which keeps its own rule.
     """
     descent_settings = {
-        field.name: plain[field.name] for field in fields(Settings) if field.name in plain
+        field.name: settings.check(field.name, plain[field.name])
+        for field in fields(Settings)
+        if field.name in plain
     }
     descent_settings |= {name: plain["normalizer"][name] for name in ("statistics", "window")}
     if descent_settings["start"] is None:

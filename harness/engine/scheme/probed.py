@@ -69,29 +69,8 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
         declared, centre = find_affine_map(scheme), x.csr.mean(axis=0)
         assert declared is not None
         return AffineMap(declared.matrix, centre, declared(centre[None])[0])
-    centre = compute_mean(x)
-    steps = compute_deviations(x, centre)
-    rows = sample_rows(len(x))
-    return fit_map(scheme, centre, steps, take_rows(x, rows), take_rows(z, rows))
-
-
-def fit_map(
-    scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any]
-) -> AffineMap | None:
-    """Return a scheme's affine map from its values at a centre and one step along each feature.
-
-    Args:
-        scheme: The fitted normalizer.
-        centre: The point from which the steps go, (N,).
-        steps: The length of the step along each feature (N,), its standard deviation. In place of
-            that of a constant feature its size at the centre is taken, at least 1.
-        x: Some points before the scheme (p, N), which the map is tried on.
-        z: The same points under it (p, M).
-
-    Returns:
-        The map; None where it does not give z to `MAP_TOLERANCE`, or where the scheme refuses the
-        steps.
-    """
+    centre, rows = compute_mean(x), sample_rows(len(x))
+    steps, some_x, some_z = compute_deviations(x, centre), take_rows(x, rows), take_rows(z, rows)
     # The deviation of a constant feature is rounding.
     varies = steps > MAP_TOLERANCE * np.abs(centre)
     steps = np.where(varies, steps, np.maximum(np.abs(centre), 1.0))
@@ -101,15 +80,16 @@ def fit_map(
             images = np.asarray(scheme.transform(probes), dtype=np.float64)
         except ValueError:  # a scheme may refuse points that it has not seen
             return None
-        if images.shape != (len(probes), z.shape[1]) or not np.isfinite(images).all():
+        if images.shape != (len(probes), some_z.shape[1]) or not np.isfinite(images).all():
             return None
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
-        centred = x - centre
-        error = np.abs(centred @ matrix.T + images[0] - z).max(axis=0)
-        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
+        centred = some_x - centre
+        error = np.abs(centred @ matrix.T + images[0] - some_z).max(axis=0)
+        # float32 rounds more.
+        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(some_z.dtype).eps))
         # Of each coordinate, whose terms may cancel.
-        scale = np.abs(z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(matrix).T
+        scale = np.abs(some_z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(matrix).T
         is_affine = bool(np.all(error <= tolerance * scale))
         return AffineMap(matrix, centre, images[0]) if is_affine else None
 
