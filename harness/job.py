@@ -19,11 +19,11 @@ from normbench.engine.settings import FITTED
 from normbench.engine.start import SAME_FUNCTION, default_start_name, starting_weights
 from normbench.measures.contract import Array, Findings, FinishedJob
 from normbench.measures.judged import judge_descent
-from normbench.preparation import Job as Job
-from normbench.preparation import check as check
-from normbench.preparation import prepare
-from normbench.theory.shared import PointsCaches as PointsCaches
+from normbench.preparation import Job, check, prepare
+from normbench.theory.shared import PointsCaches
 from normbench.verdicts.judging import Step
+
+__all__ = ["Job", "Outcome", "PointsCaches", "check", "run", "with_default_start"]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def run(
     # All descents have the same threads, whose number may change rounding. The squares of points
     # under a scheme may overflow: the verdicts say so, not a warning.
     with threads.limit_threads(applied.z.size), np.errstate(over="ignore", invalid="ignore"):
-        histories = rounds.descend_grid(settings.step_sizes, progress)
+        histories = rounds.descend(settings.step_sizes, progress)
         descent_seconds = histories.seconds  # of the grid alone
         _check_sources(data)  # again: a file may have changed during the descent
         phase("computes theory and the least cost")
@@ -171,4 +171,4 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     other_job = replace(job, dataset=data, settings=settings, **schemes)
     applied = apply_scheme(other_job.scheme, data, settings.precision)
     _, _, rounds, _ = prepare(other_job, applied)
-    return rounds.descend_grid([step_size])
+    return rounds.descend([step_size])

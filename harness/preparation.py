@@ -149,16 +149,9 @@ def prepare(
     data, settings, model = job.dataset, job.effective_settings, job.scoring
     scheme, z, z_test, _ = applied
     encode = partial(encode_targets, scores=job.scores, classes=data.classes, dtype=z.dtype)
-    train = Problem(
-        model,
-        job.cost,
-        z,
-        encode(data.y),
-        classify=data.classes > 0,
-        classes=job.scores,
-        l2=penalty_of(job.l2, job.l2_in, scheme, z.dtype),
-        together=settings.batch,
-    )
+    l2, batch = penalty_of(job.l2, job.l2_in, scheme, z.dtype), settings.batch
+    targets = encode(data.y), data.classes > 0, job.scores  # whether points are counted, and C
+    train = Problem(model, job.cost, z, *targets, l2, together=batch)
     test = train.held_out(z_test, encode(data.y_test)) if len(z_test) else None
     plan = with_statistics(plan_of(settings, train), settings, scheme, data, z)
     start = starting_weights(settings, model, job.scores, applied, data).astype(z.dtype)

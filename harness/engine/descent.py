@@ -102,11 +102,11 @@ def descend(
                     remaining, evaluation = midway.of(finite), evaluation.of(finite)
                 alive, weights = remaining.alive, remaining.weights
                 histories.weights[alive] = weights  # overwritten until the run stops
-                evaluations = [evaluation]
+                of_test = None
                 if test and len(alive):  # weights of no runs are not evaluated
                     recorded_test = plan.recorded(test, midway.updates)
-                    evaluations.append(recorded_test.evaluate(weights, with_gradient=False))
-                histories.write(k, alive, evaluations)
+                    of_test = recorded_test.evaluate(weights, with_gradient=False)
+                histories.write(k, alive, evaluation, of_test)
                 if observe:
                     observe(k, alive, weights)
                 if k == plan.records or not len(alive):

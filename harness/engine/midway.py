@@ -1,6 +1,6 @@
 """Checkpoint state of descents: resuming from it reproduces a run bit for bit."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -46,23 +46,22 @@ class Histories:
     seconds: float = 0.0
     shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
 
-    def write(self, k: int, alive: Array, evaluations: Sequence[Evaluation]) -> None:
+    def write(self, k: int, alive: Array, train: Evaluation, test: Evaluation | None) -> None:
         """Record iteration k of the remaining runs.
 
         Args:
             k: The iteration.
             alive: The indices of the remaining runs, `(left,)`.
-            evaluations: Those of the training points and, where there are any, of the test points.
+            train: The evaluation of the training points.
+            test: That of the test points; None without any.
         """
-        train, test = (
-            (self.cost, self.misclassifications),
-            (self.test_cost, self.test_misclassifications),
-        )
-        for histories, evaluation in zip((train, test), evaluations):
-            values_of_runs = evaluation.costs, evaluation.misclassifications
-            for history, values in zip(histories, values_of_runs):
-                if history is not None and values is not None:
-                    history[alive, k] = values
+        histories = [(self.cost, train.costs), (self.misclassifications, train.misclassifications)]
+        if test:
+            histories += [(self.test_cost, test.costs)]
+            histories += [(self.test_misclassifications, test.misclassifications)]
+        for history, values in histories:
+            if history is not None:
+                history[alive, k] = values
 
     def to_arrays(self) -> Arrays:
         """Return all that there is but the shadows, as arrays by name."""

@@ -55,44 +55,31 @@ class Rounds:
     far: float = np.inf
     snapshots: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
 
-    def descend_grid(
-        self, step_sizes: Sequence[float], progress: Progress | None = None
-    ) -> Histories:
-        """Descend the grid as `descend` does, and the test points with it; keep its weights.
-
-        Args:
-            step_sizes: The step sizes of the grid, `(S,)`.
-            progress: Called at every iteration of the runs, not of their shadows.
-        """
-        count = len(step_sizes) * self.start.size * (self.plan.records + 1)
-
-        def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-            if count <= MAX_KEPT_NUMBERS:
-                self.snapshots[k] = alive, weights
-            if progress:
-                progress(k)
-
-        return self.descend(step_sizes, self.test, observe)
-
     def descend(
-        self,
-        step_sizes: Sequence[float],
-        test: Problem | None = None,
-        observe: Observe | None = None,
+        self, step_sizes: Sequence[float], progress: Progress | None = None, is_grid: bool = True
     ) -> Histories:
         """Descend every step size from every start, then the shadows of these runs.
 
         Args:
             step_sizes: The step sizes, `(S,)`.
-            test: The problem of the test points; None to leave them out.
-            observe: Sees the runs, not their shadows, see `engine.descent.descend`.
+            progress: Called at every iteration of the runs, not of their shadows.
+            is_grid: Whether the runs are those of the grid, whose test points are evaluated, too,
+                and whose weights are kept where they are few.
 
         Returns:
             The histories of `S` times `starts` runs, those of one step size together. The weights
             are those that `to_given` returns.
         """
         start, sizes = self._runs(step_sizes)
-        runs = self.train, test, self.optimizer, start, sizes, self.plan
+        is_kept = is_grid and start.size * (self.plan.records + 1) <= MAX_KEPT_NUMBERS
+
+        def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+            if is_kept:
+                self.snapshots[k] = alive, weights
+            if progress:
+                progress(k)
+
+        runs = self.train, self.test if is_grid else None, self.optimizer, start, sizes, self.plan
         histories = descend(*runs, observe, self.saved)
         shadows = self._descend_shadows(histories, start, sizes) if self.shadows else {}
         return replace(histories, shadows=shadows, weights=self.to_given(histories.weights))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import FLOAT64_BYTES, UserError, format_value, refuse_larger
+from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
 from normbench.settings import FITTED as FITTED
 from normbench.settings import RANDOM_STARTS, WINDOW_STATISTICS, default
 
@@ -101,7 +101,7 @@ class Settings:
         # A window is given exactly where the statistics are of one.
         if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
             raise UserError(
-                f"normalizer.window={format_value(self.window)}: statistics={self.statistics}; "
+                f"{spell_setting('normalizer.window', self.window)}: statistics={self.statistics}; "
                 "a number of points belongs to statistics=window, such as normalizer.window=1000, "
                 "and to no other"
             )
@@ -111,9 +111,10 @@ class Settings:
         grid = f"starts={self.starts}, {len(self.step_sizes)} step_sizes"
         refuse_larger(f"iterations={self.iterations}, {grid}", size, "choose fewer")
         if self.starts > 1 and self.start not in RANDOM_STARTS:
+            random_starts = " or ".join(spell_setting("start", name) for name in RANDOM_STARTS)
             raise UserError(
-                f"starts={self.starts}: start={format_value(self.start)} is the same start "
-                "every time; use start=normal or start=same_function with several starts"
+                f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
+                f"every time; use {random_starts} with several starts"
             )
 
     @property

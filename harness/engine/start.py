@@ -48,7 +48,7 @@ def starting_weights(
 
     Raises:
         UserError: The scheme has no weights of the same function; or given weights have another
-            shape than those of the model, or their rows differ in length.
+            shape than those of the model.
     """
     features = applied.z.shape[1]
     shape = model.shape(features, scores)
@@ -59,10 +59,7 @@ def starting_weights(
         return np.zeros((settings.starts, *shape))
     if settings.start == "normal":
         return model.start(features, scores, settings.starts, settings.start_scale, rng)
-    try:
-        weights = np.array(settings.start, dtype=float)
-    except ValueError as error:
-        raise UserError(f"start={settings.start}: its rows differ in length") from error
+    weights = np.array(settings.start, dtype=object)  # rows of other lengths would not be floats
     # The weights of one score may be a list without rows, and so may those of a network.
     if weights.squeeze().shape != tuple(length for length in shape if length > 1):
         given, wanted = (" x ".join(map(str, lengths)) for lengths in (weights.shape, shape))
@@ -70,7 +67,7 @@ def starting_weights(
         parts = f" (a bias and {shape[-1] - 1} features a score)" if is_linear else ""
         raise UserError(f"start={settings.start}: has {given} weights; it takes {wanted}{parts}")
     # Given weights are one start: `Settings` refuses several starts of them.
-    return weights.reshape(settings.starts, *shape)
+    return weights.astype(float).reshape(settings.starts, *shape)
 
 
 def _same_function_weights(

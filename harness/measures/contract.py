@@ -162,7 +162,7 @@ class JudgedDescent:
         Returns:
             The judged step sizes, S of them, and their costs `(S, A, K + 1)`.
         """
-        histories = self.rounds.descend(step_sizes)
+        histories = self.rounds.descend(step_sizes, is_grid=False)
         steps = judging.judge_steps(
             *(histories_by_key(histories), histories.diverged_at, step_sizes, self.judging_context),
             shadows_of(histories, self.judging_context),

@@ -31,7 +31,7 @@ def half_way():
         evaluation = Evaluation(10.0 * k + alive, None, alive)
         of_test = Evaluation(np.full(len(alive), 6.0 * (k + 1)), None, np.full(len(alive), 9))
         histories.weights[alive] = 1.0 + k
-        histories.write(k, alive, [evaluation, of_test])
+        histories.write(k, alive, evaluation, of_test)
     state = (np.arange(3.0), np.ones((3, 2), dtype=np.int64))
     return histories, Midway(3, alive, np.full((3, 2, 3), 4.0), state, 5)
 

@@ -207,8 +207,8 @@ def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts, most, m
     rule = gradient_descent()
     rounds = Rounds(problem, None, start, lambda w: -w, rule, door.plan(ITERATIONS), True)
     sizes = [*SIZES, 1e308]
-    histories = rounds.descend_grid(sizes)
-    rounds.descend([3.0])  # a later round
+    histories = rounds.descend(sizes)
+    rounds.descend([3.0], is_grid=False)
     ends, seen = np.full_like(histories.weights, np.nan), []
 
     def observe(k, alive, weights):

@@ -1,6 +1,6 @@
 """Where runs start: one function under every scheme or the same weights; others a split."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -200,6 +200,22 @@ def test_a_scheme_of_the_users_own_stays_as_it_is():
     scheme = Fitted()
     run(replace(job("standard"), normalizer=scheme))
     assert not hasattr(scheme, "mean_")
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings"), [("lbfgs", {}), ("gradient_descent", {"batch": 50}), ("momentum", {})]
+)
+def test_a_job_and_its_settings_stay_as_they_were_given(rule, settings):
+    """Also where the optimizer or batches have no use for them."""
+    given = Settings([0.1, 1.0], 2, records_per_pass=2, **settings)
+    before = vars(given).copy()
+    optimizer = build("optimizer", options("optimizer", rule))
+    made = replace(job("standard", "zeros"), settings=given, optimizer=optimizer)
+    parts = {field.name: getattr(made, field.name) for field in fields(made)}
+    run(made)
+    assert vars(given) == before
+    assert all(getattr(made, name) is part for name, part in parts.items())
+    assert not hasattr(made.normalizer, "mean_")
 
 
 def test_several_starts_are_several_functions():

@@ -43,7 +43,6 @@ def _find_selections(scheme: Any) -> Iterator[FeatureSelection]:
     if isinstance(scheme, OnColumns):
         yield scheme.columns
         yield from _find_selections(scheme.scheme)
-        return
     if isinstance(scheme, ColumnTransformer):
         scheme.transformers = list(scheme.transformers)
         for number, (name, member, columns) in enumerate(scheme.transformers):

@@ -13,7 +13,7 @@ from normbench.datasets.on_disk.points import Array, Points, iterate_blocks, tra
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import FLOAT64_BYTES, available_bytes, refuse_larger
 from normbench.engine.scheme.sparse import fit_sparse
-from normbench.normalizers.affine import learns_by_blocks
+from normbench.normalizers.affine import learns_by_blocks, member_schemes
 from normbench.normalizers.decomposition import Decompositions
 from normbench.normalizers.on_columns import OnColumns
 
@@ -53,11 +53,10 @@ def fit_scheme(scheme: Any, x: Points, decompositions: Decompositions | None = N
 def _fit_on_disk(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme on a memory map (P, N), in as few passes as its statistics need."""
     if isinstance(scheme, Pipeline):
-        links = [link for _, link in scheme.steps if link not in (None, "passthrough")]
+        links = member_schemes(scheme)
         for link in links:
             fit_scheme(link, x)
-            if link is not links[-1]:
-                x = _write_float64(x, link.transform)
+            x = x if link is links[-1] else _write_float64(x, link.transform)
     elif isinstance(scheme, OnColumns):
         scheme.select(x)
         if len(scheme.positions_):  # of no columns nothing is learned
