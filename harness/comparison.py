@@ -433,7 +433,7 @@ def _header(
         **{f"model.{key}": value for key, value in _describe_model(job.model).items()},
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,
-        "step_sizes": list(job.settings.step_sizes),
+        "step_sizes": list(job.effective_settings.step_sizes),
         "record": list(job.settings.record),
     }
     tags = {

@@ -1,5 +1,6 @@
 """Rehearse a job on few points, to report its errors before anything is recorded."""
 
+import math
 import traceback
 from dataclasses import replace
 from functools import wraps
@@ -14,7 +15,6 @@ from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import take_rows
 from normbench.datasets.values import FLOAT64_BYTES, refuse_larger
-from normbench.engine.targets import scores_of
 from normbench.job import Job, run
 from normbench.verdicts.search import Search
 
@@ -35,7 +35,8 @@ def rehearse(job: Job) -> None:
     Raises:
         UserError: The scheme, start or cost refuses the points, or the weights exceed the memory.
     """
-    short = _short(job)
+    # With the columns of the schemes, which the sample of the points might have otherwise.
+    short = replace(_short(job), normalizer=job.scheme, optimizer=job.step_rule)
     try:
         try:
             outcome = run(replace(short, dataset=_sample_points(job.dataset)))
@@ -48,14 +49,11 @@ def rehearse(job: Job) -> None:
         raise
     except Exception:  # the job will fail by it, and record it
         return
-    settings = job.settings
+    settings = job.effective_settings
     if measures.without_descent(settings):  # it has no weights
         return
     # The rehearsal had one run; the weights of all runs have to fit the memory, too.
-    scores = scores_of(traits(job.cost), job.dataset.classes)
-    size = scores * (outcome.features + 1)  # with the bias
-    if job.model is not None:
-        size = job.model.layout(outcome.features, scores).size
+    size = math.prod(job.scoring.shape(outcome.features, job.scores))
     weights = len(settings.step_sizes) * settings.starts * size
     refuse_larger(
         f"starts={settings.starts}, {len(settings.step_sizes)} step_sizes, "
@@ -85,7 +83,6 @@ def _short(job: Job) -> Job:
         batch=None,
         statistics="fitted",
         window=None,
-        records_per_pass=1,
         record=(),
         theory="none",
     )

@@ -11,7 +11,7 @@ from normbench.job import Job
 from normbench.models import Mlp
 from normbench.rehearsal import rehearse
 
-MEMORY = 20_000_000  # bytes
+MEMORY = 40_000_000  # bytes
 
 
 def job(model=None, **settings):
@@ -36,7 +36,7 @@ def test_the_scheme_stays_unfitted():
         (job(), False),
         (job(starts=1000, iterations=1), True),  # 4 weights a run
         (job(starts=1000, iterations=0, record=["points"]), False),  # no run
-        (job(Mlp([500]), iterations=1), True),  # 2,501 weights a run
+        (job(Mlp([1000]), iterations=1), True),  # 5,001 weights a run
     ],
     ids=["few", "many starts", "no descent", "network"],
 )

@@ -131,7 +131,11 @@ def write_map(blocks: Iterable[Array], shape: tuple[int, int], dtype: Any) -> Ar
 
 
 def transform_rows(
-    x: Points, transform: Callable[[Array], Array], width: int, dtype: Any = np.float64
+    x: Points,
+    transform: Callable[[Array], Array],
+    width: int,
+    dtype: Any = np.float64,
+    size: int = TRANSFORMED_ROWS,
 ) -> Array:
     """Return points as a function makes them of x: in memory where x is, else a memory map.
 
@@ -140,6 +144,7 @@ def transform_rows(
         transform: Returns rows (p, width) of rows (p, N).
         width: The number of features of the result.
         dtype: The type of the result.
+        size: How many rows of points in memory are transformed at a time.
 
     Returns:
         Points (P, width).
@@ -148,7 +153,7 @@ def transform_rows(
         blocks = (transform(rows) for _, rows in iterate_blocks(x))
         return write_map(blocks, (len(x), width), dtype)
     transformed = np.empty((len(x), width), dtype)
-    for block, rows in iterate_blocks(x, TRANSFORMED_ROWS):
+    for block, rows in iterate_blocks(x, size):
         transformed[block] = transform(rows)
     return transformed
 

@@ -1,41 +1,22 @@
 """Gradient descent of all runs of a grid at once: every step size and start of a job."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.midway import Checkpoint, GrowingHistories, Midway
+from normbench.engine.midway import Histories as Histories
+from normbench.engine.midway import Midway, SavedDescents, empty_histories
 from normbench.engine.plan import Plan
 from normbench.engine.problem import QUIET, Evaluation, Problem
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
-# The callbacks of `descend`, see its arguments `progress` and `observe`.
-Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
-
-
-@dataclass(frozen=True)
-class Histories:
-    """The histories of R runs from iteration 0 (the start) to iteration K.
-
-    Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
-    misclassifications are None for real targets, the test histories without test points.
-    diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
-    `(R, *shape)`, of the last finite iteration. shadows: by the index of a run, the costs `(M, K +
-    1)` of its M shadows: repetitions from a slightly moved start, see `engine.rounds`.
-    """
-
-    cost: NDArray[np.float64]
-    misclassifications: NDArray[np.float64] | None
-    test_cost: NDArray[np.float64] | None
-    test_misclassifications: NDArray[np.float64] | None
-    diverged_at: NDArray[np.int64]
-    weights: Array
-    shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
 
 
 def descend(
@@ -45,9 +26,8 @@ def descend(
     start: Array,
     step_sizes: Array,
     plan: Plan,
-    progress: Progress | None = None,
     observe: Observe | None = None,
-    checkpoint: Checkpoint | None = None,
+    saved: SavedDescents | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
@@ -63,83 +43,86 @@ def descend(
         start: Weights `(R, *shape)`, of the problem's shape; their type is that of the descent.
         step_sizes: `(R,)`, one for each run.
         plan: Which points each update sees, and the number K of the last record.
-        progress: Called with k at every iteration.
         observe: Called at every iteration k with the indices of the remaining runs and their
-            weights `(left, *shape)`, which it must not change.
-        checkpoint: Saves the descent from time to time, and on Ctrl-C. A saved descent resumes, and
-            progress and observe are not called for the iterations that it has made.
+            weights `(left, *shape)`, which it must not change. Iterations that an earlier command
+            has made are left out.
+        saved: Saves the descent from time to time, and on Ctrl-C; a saved one resumes.
 
     Returns:
         The histories `(R, K + 1)`, the iterations of divergence and the last finite weights.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, raised again after the checkpoint is saved.
+        KeyboardInterrupt: Ctrl-C, raised again after the descent is saved.
     """
-    histories = GrowingHistories(train, test, plan, start)
+    histories = empty_histories(train, test, plan.records, start)
     midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
-    if checkpoint:
-        midway = checkpoint.resume(histories.read) or midway
-    # Of the remaining runs, (left, 1, ..): with as many axes as their weights.
-    step_sizes_by_run = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[
-        midway.alive
-    ]
-    # Rules that use the objective need full batches: the updates between records do not pass it.
-    extra = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
+    # Of all runs, (R, 1, ..): with as many axes as their weights.
+    sizes = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)
+    objective = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
+    name = hashlib.sha256(start.tobytes() + step_sizes.tobytes()).hexdigest()
+    if arrays := saved.of(name) if saved else {}:
+        histories = histories.of_arrays(arrays)
+        if "iteration" not in arrays:  # an earlier command has ended it
+            return histories
+        midway = midway.of_arrays(arrays)
+    began = time.perf_counter() - histories.seconds
+
+    def timed_histories() -> Histories:
+        """Return the histories with the time until now."""
+        return replace(histories, seconds=time.perf_counter() - began)
+
+    def save() -> None:
+        """Save the descent. Iteration 0 is not saved: it is the start."""
+        if saved and midway.k:
+            saved.save(name, {**timed_histories().to_arrays(), **midway.to_arrays()})
+
+    def update(midway: Midway, gradient: Array) -> Midway:
+        """Return the state after one step of all remaining runs, of their gradient."""
+        rest = midway.state, sizes[midway.alive], *objective
+        weights, state = optimizer.step(midway.weights, gradient, *rest)
+        return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
+
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with QUIET():
             while True:
-                # Iteration 0 is not saved: it is the start.
-                if checkpoint and midway.k and checkpoint.due():
-                    checkpoint.save(histories.to_arrays(midway))
+                if saved and saved.checkpoint.due():
+                    save()
                 k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
                 if midway.updates < plan.updates_before(k):  # an update between two records
-                    gradient = plan.gradient(train, midway.weights, midway.updates)
-                    midway = _update(midway, gradient, optimizer, step_sizes_by_run)
+                    midway = update(midway, plan.gradient(train, midway.weights, midway.updates))
                     continue
                 # The last iteration has no step, and batches have gradients of their own.
-                recorded = plan.recorded(train, midway.updates)
                 with_gradient = plan.full_batch and k < plan.records
+                recorded = plan.recorded(train, midway.updates)
                 evaluation = recorded.evaluate(midway.weights, with_gradient=with_gradient)
-                finite = _find_finite(evaluation)
-                histories.diverged_at[midway.alive[~finite]] = k
-                remaining, evaluation, step_sizes_by_run = _select_runs(
-                    finite, midway, evaluation, step_sizes_by_run
-                )
-                histories.write(remaining, evaluation)
+                remaining, finite = midway, _find_finite(evaluation)
+                if not finite.all():
+                    histories.diverged_at[midway.alive[~finite]] = k
+                    remaining, evaluation = midway.of(finite), evaluation.of(finite)
+                alive, weights = remaining.alive, remaining.weights
+                histories.weights[alive] = weights  # overwritten until the run stops
+                of_test = None
+                if test and len(alive):  # weights of no runs are not evaluated
+                    recorded_test = plan.recorded(test, midway.updates)
+                    of_test = recorded_test.evaluate(weights, with_gradient=False)
+                histories.write(k, alive, evaluation, of_test)
                 if observe:
-                    observe(k, remaining.alive, remaining.weights)
-                if progress:
-                    progress(k)
-                if k == plan.records or not len(remaining.alive):
-                    return _finish(histories)
+                    observe(k, alive, weights)
+                if k == plan.records or not len(alive):
+                    break
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is None:  # the steps to the next record see batches
                     midway = following
                 else:
-                    midway = _update(
-                        following, evaluation.gradient, optimizer, step_sizes_by_run, *extra
-                    )
+                    midway = update(following, evaluation.gradient)
     except KeyboardInterrupt:
-        if checkpoint and midway.k:
-            checkpoint.save(histories.to_arrays(midway))
+        save()
         raise
-
-
-def _update(
-    midway: Midway, gradient: Array, optimizer: Optimizer, step_sizes: Array, *objective: Any
-) -> Midway:
-    """Return the state after one step of all remaining runs.
-
-    Args:
-        midway: The state before the step, of `left` runs.
-        gradient: `(left, *shape)`, at the weights of `midway`.
-        optimizer: The step rule.
-        step_sizes: `(left, 1, ..)`, with as many axes as the weights.
-        *objective: The objective, for rules that use it.
-    """
-    weights, state = optimizer.step(midway.weights, gradient, midway.state, step_sizes, *objective)
-    return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
+    histories = timed_histories()
+    if saved:
+        saved.save(name, histories.to_arrays(), is_written=False)
+    return histories
 
 
 def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
@@ -148,36 +131,6 @@ def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
     if evaluation.gradient is not None:
         finite &= np.isfinite(evaluation.gradient.reshape(len(finite), -1)).all(axis=1)
     return finite
-
-
-def _finish(histories: GrowingHistories) -> Histories:
-    """Return the histories of a finished descent, as frozen values."""
-    cost, misclassifications = histories.train
-    assert cost is not None  # the cost of the training points is always recorded
-    return Histories(
-        cost, misclassifications, *histories.test, histories.diverged_at, histories.final
-    )
-
-
-def _select_runs(
-    mask: NDArray[np.bool_], midway: Midway, evaluation: Evaluation, step_sizes: Array
-) -> tuple[Midway, Evaluation, Array]:
-    """Return the state, the evaluation and the step sizes of those runs whose mask is true.
-
-    Args:
-        mask: `(left,)`.
-        midway: The state of the runs.
-        evaluation: The evaluation of the runs.
-        step_sizes: `(left, 1, ..)`.
-
-    Returns:
-        The same of the selected runs; the arguments themselves, uncopied, where all are selected.
-    """
-    if mask.all():
-        return midway, evaluation, step_sizes
-    state = tuple(array[mask] for array in midway.state)
-    selected = midway._replace(alive=midway.alive[mask], weights=midway.weights[mask], state=state)
-    return selected, evaluation.of(mask), step_sizes[mask]
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ class Linear:
         """Return the shape of one model's weights, `(C, N + 1)`."""
         return scores, features if self.has_bias_column else features + 1
 
+    def start(
+        self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
+    ) -> Array:
+        """See `Model.start`: normal numbers of this scale."""
+        return scale * rng.standard_normal((count, *self.shape(features, scores)))
+
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
         """See `Model.shares`: threads share the points."""
         multiplied = points * (problem.shape[1] + ELEMENTWISE)

@@ -1,24 +1,19 @@
-"""Checkpoint state of a descent: resuming from it reproduces the run bit for bit."""
+"""Checkpoint state of descents: resuming from it reproduces a run bit for bit."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.plan import Plan
 from normbench.engine.problem import Array, Evaluation, Problem
 
-T = TypeVar("T")
+Arrays = dict[str, Array]
 
 
 class Checkpoint(Protocol):
-    """The storage of checkpoints, as the engine sees it.
-
-    spent: the seconds that the descent had taken before it was resumed.
-    """
-
-    spent: float
+    """The storage of the checkpoints of one job, as the engine sees it."""
 
     def due(self) -> bool:
         """Return whether it is time to save."""
@@ -26,12 +21,69 @@ class Checkpoint(Protocol):
     def save(self, arrays: Mapping[str, Array]) -> None:
         """Save these arrays, replacing those saved before."""
 
-    def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return the value that `read` returns for the saved arrays.
+    def resume(self, restore: Callable[[Mapping[str, Array]], Arrays]) -> Arrays | None:
+        """Return what `restore` returns for the saved arrays; None where nothing is saved."""
 
-        None where nothing is saved, or where `read` refuses the arrays by a ValueError or a
-        KeyError.
+
+@dataclass(frozen=True)
+class Histories:
+    """The histories of R runs from iteration 0 (the start) to iteration K.
+
+    Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
+    misclassifications are None for real targets, the test histories without test points.
+    diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
+    `(R, *shape)`, of the last finite iteration. seconds: those of the descent, with the time before
+    it was resumed. shadows: by the index of a run, the costs `(M, K + 1)` of its M shadows:
+    repetitions from a slightly moved start, see `engine.rounds`.
+    """
+
+    cost: NDArray[np.float64]
+    misclassifications: NDArray[np.float64] | None
+    test_cost: NDArray[np.float64] | None
+    test_misclassifications: NDArray[np.float64] | None
+    diverged_at: NDArray[np.int64]
+    weights: Array
+    seconds: float = 0.0
+    shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def write(self, k: int, alive: Array, train: Evaluation, test: Evaluation | None) -> None:
+        """Record iteration k of the remaining runs.
+
+        Args:
+            k: The iteration.
+            alive: The indices of the remaining runs, `(left,)`.
+            train: The evaluation of the training points.
+            test: That of the test points; None without any.
         """
+        histories = [(self.cost, train.costs), (self.misclassifications, train.misclassifications)]
+        if test:
+            histories += [(self.test_cost, test.costs)]
+            histories += [(self.test_misclassifications, test.misclassifications)]
+        for history, values in histories:
+            if history is not None:
+                history[alive, k] = values
+
+    def to_arrays(self) -> Arrays:
+        """Return all that there is but the shadows, as arrays by name."""
+        values = vars(self).items()
+        return {name: np.asarray(v) for name, v in values if v is not None and name != "shadows"}
+
+    def of_arrays(self, arrays: Mapping[str, Array]) -> "Histories":
+        """Return the saved histories of the descent of which these are the empty ones."""
+        saved: Any = {name: arrays[name] for name in self.to_arrays()}
+        return replace(self, **{**saved, "seconds": float(saved["seconds"])})
+
+
+def empty_histories(train: Problem, test: Problem | None, records: int, start: Array) -> Histories:
+    """Return the histories of runs from starts `(R, *shape)`, before anything is recorded."""
+
+    def empty(is_recorded: bool) -> NDArray[np.float64] | None:
+        return np.full((len(start), records + 1), np.nan) if is_recorded else None
+
+    cost = np.full((len(start), records + 1), np.nan)
+    # Both problems are of one task: misclassifications are counted in both or in neither.
+    counts = (empty(train.classify), empty(test is not None), empty(bool(test) and train.classify))
+    return Histories(cost, *counts, np.full(len(start), -1), start.copy())
 
 
 class Midway(NamedTuple):
@@ -48,125 +100,42 @@ class Midway(NamedTuple):
     state: tuple[Array, ...]
     updates: int
 
+    def of(self, mask: NDArray[np.bool_]) -> "Midway":
+        """Return the state of those remaining runs whose mask `(left,)` is true."""
+        state = tuple(array[mask] for array in self.state)
+        return self._replace(alive=self.alive[mask], weights=self.weights[mask], state=state)
 
-class GrowingHistories:
-    """The histories of R runs while they descend.
+    def to_arrays(self) -> Arrays:
+        """Return the state as arrays by name."""
+        counts = {"iteration": np.array(self.k), "updates": np.array(self.updates)}
+        state = {f"state/{number}": array for number, array in enumerate(self.state)}
+        return {**counts, "alive": self.alive, "remaining": self.weights, **state}
 
-    train, test: the histories of cost and of misclassifications on the training and the test
-    points, each `(R, K + 1)` or None. diverged_at: `(R,)`. final: the last finite weights, `(R,
-    *shape)`.
+    def of_arrays(self, arrays: Mapping[str, Array]) -> "Midway":
+        """Return the saved state of the descent of which this is the state at the start."""
+        k, updates = int(arrays["iteration"]), int(arrays["updates"])
+        state = tuple(arrays[f"state/{number}"] for number in range(len(self.state)))
+        return Midway(k, arrays["alive"], arrays["remaining"], state, updates)
+
+
+class SavedDescents:
+    """The descents of one job in its checkpoint, each by a name.
+
+    A descent that has ended has its histories there, another one its state, too.
     """
 
-    def __init__(self, train: Problem, test: Problem | None, plan: Plan, start: Array) -> None:
-        def empty(wanted: bool) -> NDArray[np.float64] | None:
-            """Return a history `(R, K + 1)` of NaN; None where none is wanted."""
-            return np.full((len(start), plan.records + 1), np.nan) if wanted else None
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.arrays = dict(checkpoint.resume(dict) or {})  # by `NAME/ARRAY`
 
-        self.model, self.test_problem, self.plan = repr(train.model), test, plan
-        self.train = (empty(True), empty(train.classify))
-        # Both problems are of one task: misclassifications are counted in both or in neither.
-        self.test = (empty(test is not None), empty(test is not None and train.classify))
-        self.diverged_at = np.full(len(start), -1)
-        self.final = start.copy()
+    def save(self, name: str, arrays: Arrays, is_written: bool = True) -> None:
+        """Replace the arrays of a descent; write those of all, or leave that to the next one."""
+        others = {key: array for key, array in self.arrays.items() if not key.startswith(name)}
+        self.arrays = others | {f"{name}/{key}": array for key, array in arrays.items()}
+        if is_written:
+            self.checkpoint.save(self.arrays)
 
-    def write(self, midway: Midway, evaluation: Evaluation) -> None:
-        """Record an iteration of the remaining runs, on the training and the test points.
-
-        Args:
-            midway: The state of the descent at iteration k, with the weights `(left, *shape)`.
-            evaluation: The evaluation of the training points at these weights.
-        """
-        k, alive, weights = midway.k, midway.alive, midway.weights
-        self.final[alive] = weights  # overwritten at each iteration, until the run stops
-        evaluations = [(self.train, evaluation)]
-        if self.test_problem and len(alive):  # weights of no runs are not evaluated
-            test = self.plan.recorded(self.test_problem, midway.updates)
-            evaluations.append((self.test, test.evaluate(weights, with_gradient=False)))
-        for histories, evaluated in evaluations:
-            for history, values in zip(histories, (evaluated.costs, evaluated.misclassifications)):
-                if history is not None:
-                    history[alive, k] = values
-
-    def to_arrays(self, midway: Midway) -> dict[str, Array]:
-        """Return all that the descent resumes from, however much of iteration k is recorded.
-
-        Iteration k is evaluated again after resuming: its entries of the histories and runs that
-        diverged at k are left out.
-        """
-        return {
-            "model": np.array(self.model),
-            "order": np.array(self.plan.order),
-            "iteration": np.array(midway.k),
-            "updates": np.array(midway.updates),
-            "diverged_at": np.where(self.diverged_at < midway.k, self.diverged_at, -1),
-            "final": self.final,
-            "weights": midway.weights,
-            **{name: history[:, : midway.k] for name, history in self._histories()},
-            **{f"state/{number}": array for number, array in enumerate(midway.state)},
-        }
-
-    def read(self, arrays: Mapping[str, Array]) -> Midway:
-        """Restore the arrays that `to_arrays` returned; return where the descent resumes.
-
-        Everything is checked before anything is restored.
-
-        Args:
-            arrays: The saved arrays, by name.
-
-        Returns:
-            The state of the descent before it evaluates the saved iteration.
-
-        Raises:
-            ValueError, KeyError: The arrays are those of another descent; nothing is restored.
-        """
-        k, diverged_at = int(arrays["iteration"]), arrays["diverged_at"]
-        plan, updates = self.plan, int(arrays["updates"])
-        _check("model", str(arrays["model"]) == self.model)
-        _check("iteration", 0 < k <= plan.records)  # the start is never saved
-        _check("order", str(arrays["order"]) == plan.order)
-        # The updates lead from record k - 1 to record k.
-        between_records = plan.updates_before(k - 1) <= updates <= plan.updates_before(k)
-        _check("updates", between_records)
-        _check_array("diverged_at", diverged_at, self.diverged_at)
-        _check("diverged_at", bool(np.all((diverged_at >= -1) & (diverged_at < k))))
-        alive = np.flatnonzero(diverged_at == -1)
-        _check("diverged_at", len(alive) > 0)  # a descent without runs has ended
-        _check_array("final", arrays["final"], self.final)
-        _check_array("weights", arrays["weights"], self.final[alive])
-        count = sum(name.startswith("state/") for name in arrays)
-        state = tuple(arrays[f"state/{number}"] for number in range(count))
-        for array in state:
-            # Numbers, whose first axis is the remaining runs.
-            _check("state", array.dtype.kind in "biuf" and array.shape[:1] == alive.shape)
-        for name, history in self._histories():
-            _check_array(name, arrays[name], history[:, :k])
-        alive_arrays = {name: arrays[name][alive] for name, _ in self._histories()}
-        alive_arrays["final"] = arrays["final"]
-        # Between the records of batches a run may overflow, which the next record finds.
-        if plan.full_batch:
-            alive_arrays["weights"] = arrays["weights"]
-            alive_arrays |= {f"state/{number}": array for number, array in enumerate(state)}
-        # Numbers of remaining runs are finite: a descent retires the others.
-        for name, array in alive_arrays.items():
-            _check(name, bool(np.isfinite(array).all()))
-        for name, history in self._histories():
-            history[:, :k] = arrays[name]
-        self.diverged_at, self.final = diverged_at.copy(), arrays["final"].copy()
-        return Midway(k, alive, arrays["weights"], state, updates)
-
-    def _histories(self) -> Iterator[tuple[str, NDArray[np.float64]]]:
-        """Yield the histories that there are, each with its name in a checkpoint."""
-        for number, history in enumerate((*self.train, *self.test)):
-            if history is not None:
-                yield f"history/{number}", history
-
-
-def _check(name: str, holds: bool) -> None:
-    """Raise ValueError unless a condition on a saved array holds."""
-    if not holds:
-        raise ValueError(f"{name} is not that of this descent")
-
-
-def _check_array(name: str, array: Array, expected: Array) -> None:
-    """Raise ValueError unless a saved array has the expected shape and type."""
-    _check(name, array.shape == expected.shape and array.dtype == expected.dtype)
+    def of(self, name: str) -> Arrays:
+        """Return the arrays of a descent; none where it has not begun."""
+        keys = [key for key in self.arrays if key.startswith(name)]
+        return {key.removeprefix(f"{name}/"): self.arrays[key] for key in keys}

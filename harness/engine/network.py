@@ -61,6 +61,12 @@ class Network:
         """Return the shape of one model's weights, `(D,)`."""
         return (_layout(self.mlp, features, scores).size,)
 
+    def start(
+        self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
+    ) -> Array:
+        """See `Model.start`: the network has a scale of its own."""
+        return self.mlp.start(_layout(self.mlp, features, scores), count, rng)
+
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
         """See `Model.shares`: threads share the points, or the runs where points are coupled.
 

@@ -62,7 +62,7 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
 
 
 def check_model(
-    model: Mlp,
+    model: Mlp | None,
     settings: Settings,
     points: tuple[Any, Any],
     optimizer: Optimizer,
@@ -72,7 +72,7 @@ def check_model(
     """Check a model that is not linear against the settings, the points and the cost.
 
     Args:
-        model: The model.
+        model: The model; None for the linear one, which always passes.
         settings: The engine's.
         points: The training points (P, N) and the held-out points (Q, N).
         optimizer: The step rule.
@@ -83,6 +83,8 @@ def check_model(
         UserError: A setting is for the linear model alone, the optimizer does not take the model,
             or a batch or part has one point, which would be normalized by itself.
     """
+    if model is None:
+        return
     scale, default_scale = settings.start_scale, default("start_scale")
     # Whether the setting has a value that networks refuse, the setting, and the remedy.
     remedies = [

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from normbench.datasets import Dataset
+from normbench.datasets.on_disk.points import Points
 from normbench.engine.batches import Batches, batches_of, join_single_point
 from normbench.engine.problem import Array, Problem
 from normbench.engine.settings import Settings
 from normbench.engine.statistics import Statistics
 from normbench.models.network import ALL, RUNNING
-from normbench.settings import CYCLIC
+from normbench.settings import CYCLIC, FITTED
 
 STATISTICS_NOTES = {
     RUNNING: "recorded costs are under running statistics, and steps under those of their points",
@@ -105,3 +107,16 @@ def plan_of(settings: Settings, train: Problem) -> Plan:
     if batches.joins_last:
         notes.append("the last batch of a pass has one point more, which else were alone")
     return Plan(settings.records, batches, note="; ".join(filter(None, notes)))
+
+
+def with_statistics(plan: Plan, settings: Settings, scheme: Any, data: Dataset, z: Points) -> Plan:
+    """Return a plan whose scheme learns from other points at each step, where the settings say so.
+
+    Each step then transforms the points anew, so that the plan has the points before the scheme.
+    """
+    if settings.statistics == FITTED:
+        return plan
+    assert plan.batches is not None
+    kind, window = settings.statistics, settings.window
+    statistics = Statistics(kind, window, scheme, data.x, plan.batches, z.dtype, z.shape[1])
+    return replace(plan, statistics=statistics, x=data.x, x_test=data.x_test)

@@ -62,6 +62,11 @@ class Model(Protocol):
     def shape(self, features: int, scores: int) -> tuple[int, ...]:
         """Return the shape of one model's weights, for N features and C scores of a point."""
 
+    def start(
+        self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
+    ) -> Array:
+        """Return random weights `(count, *shape)` to start from; the scale is of linear ones."""
+
     def shares(self, problem: "Problem", runs: int, points: int, is_step: bool) -> list["Share"]:
         """Return what each thread sums of so many runs and points, in blocks.
 

@@ -6,50 +6,42 @@ run descended again, from a start that is moved by a tiny share of the distance 
 Shadows descend separately from the runs: in one product with them they would change their rounding.
 """
 
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.descent import Histories, Observe, Progress, descend
-from normbench.engine.midway import Checkpoint
+from normbench.engine.descent import Histories, Observe, descend
+from normbench.engine.midway import SavedDescents
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
 from normbench.optimizers import Optimizer
 from normbench.verdicts.convergence import needs_shadow, shadow_tolerance_share
 
 Array = NDArray[Any]
-T = TypeVar("T")
+Progress = Callable[[int], None]  # called with the iteration
 # How far a shadow's start is from the run's, as a share of the distance that the run travelled.
 SHADOW_DISTANCE = {"float64": 1e-10, "float32": 1e-6}
-EXTRA_SHADOWS = 2  # shadows of a run whose first one parts from it and ends by chance where it does
+EXTRA_SHADOWS = (1, 2)  # numbers of further shadows, where the first meets its run again by chance
 # A run and its shadow have parted if their costs differ by more than this share of the excess of
 # the start, above the lowest cost of the grid.
 SEPARATION = 1e-3
-# By iteration, the indices of the remaining runs and their weights; and the most numbers that are
-# kept of a grid: 80 MB.
-Snapshots = dict[int, tuple[NDArray[np.int64], Array]]
-MAX_KEPT_NUMBERS = 10_000_000
+MAX_KEPT_NUMBERS = 10_000_000  # of the weights of a grid at all iterations: 80 MB
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rounds:
-    """The descents of one job on one problem, one after another; each of them is a round.
-
-    A round descends a grid of step sizes, or the shadows of a grid's runs (see the module).
+    """The descents of one job on one problem, one after another.
 
     train, test: the problems of the training and of the test points, None without these. start:
     `(starts, *shape)`. to_given: maps weights of the problem to those that are returned, where the
-    problem that is descended has other coordinates than the job's. plan: that of each round.
-    shadows: whether runs get shadows. checkpoint: saves the current round and the finished ones.
-    finished: the histories of the finished rounds. saved_arrays: what the checkpoint held when it
-    was first read. far: a cost, in multiples of the start's, above which a run has diverged
-    whatever its shadow does, so that it needs none. seconds: the time of the first round, with
-    that of an earlier command that it resumes. snapshots: the weights of its runs at each
-    iteration, where they are few.
+    problem that is descended has other coordinates than the job's. plan: that of each descent.
+    shadows: whether runs get shadows (see the module). saved: the descents in the checkpoint. far:
+    a cost, in multiples of the start's, above which a run has diverged whatever its shadow does, so
+    that it needs none. snapshots: by iteration, the indices of the remaining runs of the grid and
+    their weights, where they are few.
     """
 
     train: Problem
@@ -59,67 +51,70 @@ class Rounds:
     optimizer: Optimizer
     plan: Plan
     shadows: bool
-    checkpoint: Checkpoint | None = None
-    finished: list[Histories] = field(default_factory=list)
-    step_sizes: list[Array] = field(default_factory=list)  # the step sizes of the finished rounds
-    # None until the checkpoint is read; empty where it holds nothing for this descent.
-    saved_arrays: Mapping[str, Array] | None = None
+    saved: SavedDescents | None = None
     far: float = np.inf
-    seconds: float = 0.0
-    snapshots: Snapshots = field(default_factory=dict)
+    snapshots: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
 
     def descend(
-        self,
-        step_sizes: Sequence[float],
-        progress: Progress | None = None,
-        tested: bool = True,
+        self, step_sizes: Sequence[float], progress: Progress | None = None, is_grid: bool = True
     ) -> Histories:
         """Descend every step size from every start, then the shadows of these runs.
 
         Args:
-            step_sizes: The step sizes of the round, `(S,)`.
+            step_sizes: The step sizes, `(S,)`.
             progress: Called at every iteration of the runs, not of their shadows.
-            tested: Whether the test points are evaluated too, if there are any.
+            is_grid: Whether the runs are those of the grid, whose test points are evaluated, too,
+                and whose weights are kept where they are few.
 
         Returns:
             The histories of `S` times `starts` runs, those of one step size together. The weights
             are those that `to_given` returns.
         """
-        start = np.concatenate([self.start] * len(step_sizes))
-        sizes = np.repeat(np.array(step_sizes), len(self.start))
-        test = self.test if tested else None
-        histories = self._run_round(test, start, sizes, progress)
-        if self.shadows and len(histories.cost):  # without runs there are no shadows
-            shadows = self._descend_shadows(histories, start, sizes)
-            histories = replace(histories, shadows=shadows)
-        return replace(histories, weights=self.to_given(histories.weights))
+        start, sizes = self._runs(step_sizes)
+        is_kept = is_grid and start.size * (self.plan.records + 1) <= MAX_KEPT_NUMBERS
 
-    def replay(self, iterations: Collection[int], observe: Observe) -> None:
-        """Show the weights of the runs of the first round.
+        def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+            if is_kept:
+                self.snapshots[k] = alive, weights
+            if progress:
+                progress(k)
+
+        runs = self.train, self.test if is_grid else None, self.optimizer, start, sizes, self.plan
+        histories = descend(*runs, observe, self.saved)
+        shadows = self._descend_shadows(histories, start, sizes) if self.shadows else {}
+        return replace(histories, shadows=shadows, weights=self.to_given(histories.weights))
+
+    def replay(
+        self, step_sizes: Sequence[float], iterations: Collection[int], observe: Observe
+    ) -> None:
+        """Show the weights of the runs of the grid.
 
         Where they were too many to be kept, the runs descend again, all together, to the same
         numbers.
 
         Args:
+            step_sizes: The step sizes of the grid, `(S,)`.
             iterations: The iterations at which `observe` is called.
             observe: Called with an iteration k, the indices of the remaining runs and their
                 weights `(left, *shape)`, those that `to_given` returns.
         """
-        if self.snapshots:
-            for k in sorted(set(iterations) & self.snapshots.keys()):
-                alive, weights = self.snapshots[k]
-                observe(k, alive, self.to_given(weights))
-            return
 
         def observe_given(k: int, alive: NDArray[np.int64], weights: Array) -> None:
             """Show the weights in the coordinates of the job."""
             if k in iterations:
                 observe(k, alive, self.to_given(weights))
 
-        sizes = self.step_sizes[0]
-        start = np.concatenate([self.start] * (len(sizes) // len(self.start)))
-        runs = (self.train, None, self.optimizer, start, sizes, self.plan)
-        descend(*runs, observe=observe_given)
+        if 0 in self.snapshots:  # else an earlier command began the grid
+            for k, remaining in self.snapshots.items():
+                observe_given(k, *remaining)
+        else:
+            runs = self._runs(step_sizes)
+            descend(self.train, None, self.optimizer, *runs, self.plan, observe_given)
+
+    def _runs(self, step_sizes: Sequence[float]) -> tuple[Array, Array]:
+        """Return the starts `(R, *shape)` and the step sizes `(R,)` of all runs."""
+        start = np.concatenate([self.start] * len(step_sizes))
+        return start, np.repeat(np.array(step_sizes), len(self.start))
 
     def _descend_shadows(
         self, histories: Histories, start: Array, sizes: Array
@@ -139,12 +134,32 @@ class Rounds:
             shadow are left out.
         """
         epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
+
+        def draw_direction(run: int, number: int) -> Array:
+            """Return the direction in which a shadow's start is moved, of any length."""
+            # The runs of one step size stand together, one for each start. All 64 bits of the step
+            # size count, so that no direction depends on the other step sizes.
+            seed = int(sizes[run].view(np.uint64)), int(run % len(self.start)), number
+            return np.random.default_rng(seed).standard_normal(start.shape[1:])
+
+        def descend_moved(runs: Array, numbers: Sequence[int]) -> Array:
+            """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs."""
+            directions = np.stack([draw_direction(run, each) for run in runs for each in numbers])
+            directions /= _measure_lengths(directions)
+            runs = np.repeat(runs, len(numbers))
+            distance = _measure_lengths(histories.weights[runs] - start[runs])
+            move = SHADOW_DISTANCE[start.dtype.name] * distance * directions
+            moved_start = (start[runs] + move).astype(start.dtype)
+            moved_runs = self.train, None, self.optimizer, moved_start, sizes[runs], self.plan
+            moved_cost = descend(*moved_runs, saved=self.saved).cost
+            return moved_cost.reshape(-1, len(numbers), cost.shape[1])
+
         steady = self.optimizer.steady
         chaotic = [needs_shadow(history, steady, epsilon, self.far) for history in cost]
         runs = np.flatnonzero(chaotic)
         if not len(runs):
             return {}
-        first_costs = self._descend_shadows_of(runs, [0], histories, start, sizes)
+        first_costs = descend_moved(runs, [0])
         # Of each run from its shadow, (runs, K + 1), NaN where the shadow has diverged.
         distances = np.abs(first_costs[:, 0] - cost[runs])
         excess = cost[runs, 0] - np.nanmin(cost)  # of the start, above the lowest cost of the grid
@@ -152,205 +167,13 @@ class Rounds:
         meets_again = has_parted & (distances[:, -1] <= shadow_tolerance_share(epsilon) * excess)
         shadows = dict(zip(runs.tolist(), first_costs))
         if meets_again.any():
-            extra_numbers = range(1, 1 + EXTRA_SHADOWS)
-            extra_costs = self._descend_shadows_of(
-                runs[meets_again], extra_numbers, histories, start, sizes
-            )
-            for run, costs in zip(runs[meets_again].tolist(), extra_costs):
+            doubtful = runs[meets_again]
+            for run, costs in zip(doubtful.tolist(), descend_moved(doubtful, EXTRA_SHADOWS)):
                 shadows[run] = np.concatenate([shadows[run], costs])
         return shadows
-
-    def _descend_shadows_of(
-        self, runs: Array, numbers: Sequence[int], histories: Histories, start: Array, sizes: Array
-    ) -> Array:
-        """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs.
-
-        Args:
-            runs: The indices of the runs among R.
-            numbers: Which shadows of each run, 0 for its first; each is moved in a direction of its
-                own.
-            histories: The histories of R runs.
-            start: The weights that these started from, `(R, *shape)`.
-            sizes: Their step sizes, `(R,)`.
-        """
-        seeds = [
-            # The runs of one step size stand together, one for each start.
-            _make_seed(sizes[run], run % len(self.start), number)
-            for run in runs
-            for number in numbers
-        ]
-        runs = np.repeat(runs, len(numbers))
-        distance = _measure_lengths(histories.weights[runs] - start[runs])
-        cost = self._run_round(None, _perturb(start[runs], distance, seeds), sizes[runs]).cost
-        return cost.reshape(-1, len(numbers), cost.shape[1])
-
-    def _run_round(
-        self,
-        test: Problem | None,
-        start: Array,
-        sizes: Array,
-        progress: Progress | None = None,
-    ) -> Histories:
-        """Return the histories of a round: descended, or from the checkpoint if it was finished.
-
-        The round is added to `finished`.
-
-        Args:
-            test: The problem of the test points; None to leave them out.
-            start: `(R, *shape)`.
-            sizes: The step sizes, `(R,)`.
-            progress: Called at every iteration.
-        """
-        number, tick = len(self.finished), time.perf_counter()
-        histories = self._load_round(number, sizes, start.shape)
-        if histories is None:
-            checkpoint = _RoundCheckpoint(self, number) if self.checkpoint else None
-            runs = (self.train, test, self.optimizer, start, sizes, self.plan)
-            snapshots: Snapshots = {}
-            is_kept = number == 0 and start.size * (self.plan.records + 1) <= MAX_KEPT_NUMBERS
-
-            def keep(k: int, alive: NDArray[np.int64], weights: Array) -> None:
-                snapshots[k] = alive, weights
-
-            observe = keep if is_kept else None
-            histories = descend(*runs, progress, observe=observe, checkpoint=checkpoint)
-            if 0 in snapshots:  # else the round was resumed
-                self.snapshots = snapshots
-            if number == 0:  # `seconds` is the time of the first round alone
-                spent = self.checkpoint.spent if self.checkpoint else 0.0
-                self.seconds = time.perf_counter() - tick + spent
-        self.finished.append(histories)
-        self.step_sizes.append(sizes)
-        return histories
-
-    def _load_round(
-        self, number: int, sizes: Array, weights_shape: tuple[int, ...]
-    ) -> Histories | None:
-        """Return a finished round from the checkpoint.
-
-        None where the checkpoint has not so many finished rounds, or is of another descent.
-
-        Args:
-            number: The number of the round, from 0.
-            sizes: The step sizes of its runs, `(R,)`.
-            weights_shape: The shape of the weights of its runs, `(R, *shape)`.
-        """
-        # The checkpoint is read once, before the first round.
-        if self.checkpoint and self.saved_arrays is None:
-            self.saved_arrays = self.checkpoint.resume(dict) or {}
-        if not self.saved_arrays or number >= int(self.saved_arrays.get(ROUND, 0)):
-            return None
-        prefix = f"{ROUND}/{number}/"
-        round_arrays = {
-            name.removeprefix(prefix): array
-            for name, array in self.saved_arrays.items()
-            if name.startswith(prefix)
-        }
-        arrays = {name: round_arrays.get(name) for name in HISTORY_FIELDS}
-        cost, final_weights = arrays["cost"], arrays["weights"]
-        cost_shape = len(sizes), self.plan.records + 1
-        has_same_sizes = np.array_equal(round_arrays.get(STEP_SIZES, ()), sizes)
-        if (
-            not has_same_sizes
-            or cost is None
-            or final_weights is None
-            or (cost.shape, final_weights.shape) != (cost_shape, weights_shape)
-        ):
-            self.saved_arrays = {}  # of another descent: every round is descended again
-            return None
-        if number == 0:
-            self.seconds = float(self.saved_arrays.get(ROUND_SECONDS, 0.0))
-        return Histories(**arrays)  # type: ignore[arg-type]
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Return the finished rounds as named arrays, as `_load_round` reads them.
-
-        Arrays of round n are named `round/n/..`; `round` is the number of finished rounds.
-        """
-        arrays = {ROUND: np.array(len(self.finished)), ROUND_SECONDS: np.array(self.seconds)}
-        for number, (histories, sizes) in enumerate(zip(self.finished, self.step_sizes)):
-            round_arrays = {
-                STEP_SIZES: sizes,
-                **{name: getattr(histories, name) for name in HISTORY_FIELDS},
-            }
-            arrays |= {
-                f"{ROUND}/{number}/{name}": array
-                for name, array in round_arrays.items()
-                if array is not None
-            }
-        return arrays
-
-
-def _make_seed(step_size: float, start: int, shadow: int) -> tuple[int, int, int]:
-    """Return the seed of a shadow's direction, independent of the other step sizes.
-
-    Args:
-        step_size: The step size, of which all 64 bits count.
-        start: The index of the start.
-        shadow: The number of the shadow among those of its run, from 0.
-    """
-    return int(np.float64(step_size).view(np.uint64)), int(start), shadow
 
 
 def _measure_lengths(vectors: Array) -> Array:
     """Return the lengths `(R, 1, ..)` of vectors `(R, *shape)`, in float64."""
-    inner = tuple(range(1, vectors.ndim))
-    vectors = vectors.astype(np.float64)
-    # Divided by the largest entry first, whose square may overflow.
-    largest = np.abs(vectors).max(axis=inner, keepdims=True)
-    vectors /= np.where(largest > 0, largest, 1.0)
-    return np.asarray(largest * np.sqrt((vectors**2).sum(axis=inner, keepdims=True)))
-
-
-def _perturb(start: Array, distance: Array, seeds: Sequence[tuple[int, int, int]]) -> Array:
-    """Return starts moved by a tiny share of a distance, each in a direction of its own seed.
-
-    Args:
-        start: `(R, *shape)`.
-        distance: `(R, 1, ..)`, of which `SHADOW_DISTANCE` is the share.
-        seeds: R seeds, see `_make_seed`.
-
-    Returns:
-        `(R, *shape)`, in the type of `start`.
-    """
-    draws = [np.random.default_rng(seed).standard_normal(start.shape[1:]) for seed in seeds]
-    directions = np.stack(draws)
-    directions /= _measure_lengths(directions)
-    return (start + SHADOW_DISTANCE[start.dtype.name] * distance * directions).astype(start.dtype)
-
-
-ROUND, STEP_SIZES, ROUND_SECONDS = "round", "step_sizes", "round_seconds"
-HISTORY_FIELDS = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
-
-
-class _RoundCheckpoint:
-    """The `Checkpoint` of one round, inside the checkpoint of its job.
-
-    It saves the state of the round beside all finished rounds.
-    """
-
-    def __init__(self, rounds: Rounds, number: int) -> None:
-        assert rounds.checkpoint is not None
-        self.rounds, self.number, self.inner = rounds, number, rounds.checkpoint
-        self.spent = self.inner.spent
-
-    def due(self) -> bool:
-        """Return whether the job's checkpoint is due."""
-        return self.inner.due()
-
-    def save(self, arrays: Mapping[str, Array]) -> None:
-        """Save the arrays of the current round beside the finished rounds."""
-        self.inner.save({**self.rounds.to_arrays(), **arrays})
-
-    def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return the saved state of this round; None where the checkpoint holds another round."""
-        saved_arrays = self.rounds.saved_arrays
-        # `ROUND` counts the finished rounds: it is the number of the round that was on its way.
-        # Without "iteration" the checkpoint holds finished rounds alone.
-        if (
-            not saved_arrays
-            or int(saved_arrays.get(ROUND, 0)) != self.number
-            or "iteration" not in saved_arrays
-        ):
-            return None
-        return self.inner.resume(read)
+    rows = vectors.reshape(len(vectors), -1).astype(np.float64)
+    return np.linalg.norm(rows, axis=1).reshape(-1, *[1] * (vectors.ndim - 1))

@@ -36,18 +36,16 @@ def with_schedule(optimizer: Optimizer, settings: Settings, plan: Plan) -> Optim
     def init(weights: Array) -> State:
         return (*optimizer.init(weights), zero_per_run(weights))
 
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array, *objective: Any
-    ) -> Update:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array, *rest: Any) -> Update:
         *own_state, updates = state
         size = step_size * np.power(factor, updates // period, dtype=step_size.dtype)
-        stepped, next_state = optimizer.step(weights, gradient, tuple(own_state), size, *objective)
+        stepped, next_state = optimizer.step(weights, gradient, tuple(own_state), size, *rest)
         return stepped, (*next_state, updates + 1)
 
     note = f"the step size is multiplied by {factor:g} every {passes:g} passes"
-    notes = "; ".join(filter(None, (optimizer.note, note)))
+    note = f"{optimizer.note}; {note}" if optimizer.note else note
     # Not plain: theory is of steps of one size.
-    return optimizer._replace(init=init, step=step, plain=False, note=notes)
+    return optimizer._replace(init=init, step=step, plain=False, note=note)
 
 
 def check_schedule(settings: Settings, optimizer: Optimizer) -> None:

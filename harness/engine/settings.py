@@ -1,16 +1,10 @@
 """The settings of a descent, checked against the table of settings."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import (
-    FLOAT64_BYTES,
-    UserError,
-    format_value,
-    refuse_larger,
-    spell_setting,
-)
+from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
 from normbench.settings import FITTED as FITTED
 from normbench.settings import RANDOM_STARTS, WINDOW_STATISTICS, default
 
@@ -21,7 +15,8 @@ HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the 
 class Settings:
     """How the runs of one job start, step and end; every field is checked on construction.
 
-    A batch has no shadows and no finer step sizes, whatever these settings are.
+    A batch has no shadows and no finer step sizes, whatever these settings are, see
+    `Job.effective_settings`.
 
     Attributes:
         step_sizes: Distinct positive numbers `(S,)`.
@@ -47,8 +42,8 @@ class Settings:
         batch: The number of points that a step sees; None for all.
         batch_order: See `engine.batches`.
         batch_seed: See `engine.batches`.
-        records_per_pass: The number of records of a pass; 1 without a batch, where a pass is a
-            step.
+        records_per_pass: The number of records of a pass; without a batch, where a pass is a step,
+            it does not count.
         statistics: The points that a scheme is fitted on, see `engine.statistics`.
         window: The number of points under `statistics=window`, else None.
         step_schedule: Passes and a factor, see `engine.schedule`; None for step sizes that stay.
@@ -80,67 +75,46 @@ class Settings:
     step_schedule: tuple[int, float] | None = default("step_schedule")
 
     def __post_init__(self) -> None:
-        """Check every field; set those that a batch, or its absence, determines."""
-        for field in fields(self):
-            # `draws` is no setting; the normalizer's two are checked in `_check_statistics`.
-            if field.name in settings.ROWS:
-                value = settings.check(field.name, getattr(self, field.name))
-                object.__setattr__(self, field.name, value)
+        """Check every field, and some against others."""
+        for name, value in vars(self).items():
+            # Two are named after the normalizer in the table of settings; `draws` is none of it.
+            for row in {name, f"normalizer.{name}"} & settings.ROWS.keys():
+                settings.check(row, value)
         shown_step = settings.find_step_size(self.shown_step, self.step_sizes)
         if shown_step is None and self.shown_step is not None:
             tried = ", ".join(f"{step_size:g}" for step_size in self.step_sizes)
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
-        object.__setattr__(self, "shown_step", shown_step)
-        # Finer grids and shadows are of steps on all points alone.
-        if self.batch is not None:
-            object.__setattr__(self, "shadows", False)
-            object.__setattr__(self, "refine", False)
-        else:  # every step is recorded
-            object.__setattr__(self, "records_per_pass", 1)
-        self._check_statistics()
+        # Statistics that move with the batches need a batch, and a start that does not move.
+        moving = f"normalizer.statistics={self.statistics}"
+        if self.statistics != FITTED and self.batch is None:
+            raise UserError(
+                f"{moving}: is of steps that see a batch; set batch, such as batch=200, or use "
+                "statistics=fitted"
+            )
+        if self.statistics != FITTED and self.start == "same_function":
+            raise UserError(
+                f"{moving}: the function of start=same_function moves with the statistics; use "
+                "start=zeros, or start=normal"
+            )
+        # A window is given exactly where the statistics are of one.
+        if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
+            raise UserError(
+                f"{spell_setting('normalizer.window', self.window)}: statistics={self.statistics}; "
+                "a number of points belongs to statistics=window, such as normalizer.window=1000, "
+                "and to no other"
+            )
         runs = len(self.step_sizes) * self.starts
         # The histories of all runs must fit in memory; one entry more, for the start.
-        refuse_larger(
-            f"iterations={self.iterations}, starts={self.starts}, "
-            f"{len(self.step_sizes)} step_sizes",
-            HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1),
-            "choose fewer",
-        )
+        size = HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1)
+        grid = f"starts={self.starts}, {len(self.step_sizes)} step_sizes"
+        refuse_larger(f"iterations={self.iterations}, {grid}", size, "choose fewer")
         if self.starts > 1 and self.start not in RANDOM_STARTS:
             random_starts = " or ".join(spell_setting("start", name) for name in RANDOM_STARTS)
             raise UserError(
                 f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
                 f"every time; use {random_starts} with several starts"
-            )
-
-    def _check_statistics(self) -> None:
-        """Check the statistics of a scheme against the batch, the start and the window.
-
-        Raises:
-            UserError: The statistics move with the batches and there is no batch, or the start is
-                `same_function`; or a window is given for statistics other than `window`, or is
-                missing for these.
-        """
-        for name in ("statistics", "window"):  # named after the normalizer in the table of settings
-            settings.check(f"normalizer.{name}", getattr(self, name))
-        if self.statistics != FITTED and self.batch is None:
-            raise UserError(
-                f"normalizer.statistics={self.statistics}: is of steps that see a batch; set "
-                "batch, such as batch=200, or use statistics=fitted"
-            )
-        if self.statistics != FITTED and self.start == "same_function":
-            raise UserError(
-                f"normalizer.statistics={self.statistics}: the function of start=same_function "
-                "moves with the statistics; use start=zeros, or start=normal"
-            )
-        # A window is given exactly where the statistics are of one.
-        if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
-            raise UserError(
-                f"normalizer.window={format_value(self.window)}: statistics={self.statistics}; "
-                "a number of points belongs to statistics=window, such as normalizer.window=1000, "
-                "and to no other"
             )
 
     @property
@@ -149,4 +123,4 @@ class Settings:
 
         Without a batch a record is an update, with one it is a part of a pass.
         """
-        return self.iterations * self.records_per_pass
+        return self.iterations * (self.records_per_pass if self.batch else 1)

@@ -3,45 +3,63 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Points, as_array, iterate_blocks
-from normbench.datasets.values import UserError
+from normbench.costs.declaration import traits
+from normbench.datasets import Dataset, UserError
+from normbench.datasets.on_disk.points import as_array, iterate_blocks
+from normbench.datasets.on_disk.sparse import SparsePoints
+from normbench.engine.problem import Array, Model
+from normbench.engine.scheme.applying import Applied
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
+from normbench.models import Mlp
 from normbench.normalizers.decomposition import compute_deviations, small_block_size
 from normbench.normalizers.on_columns import name_scheme
 
-Array = NDArray[Any]
+SAME_FUNCTION = "same_function"
 # Two functions are equal if their scores differ by at most this share of the largest score.
 SAME_SCORE_TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
-def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
+def default_start_name(cost: Any, model: Mlp | None = None) -> str:
+    """Return the start that `start=null` means for a cost, before the scheme is consulted.
+
+    Zero weights of a network are a stationary point, so that its weights start at random.
+    """
+    if model is not None:
+        return "normal"
+    return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
+
+
+def starting_weights(
+    settings: Settings, model: Model, scores: int, applied: Applied, data: Dataset
+) -> Array:
     """Return the weights that the runs start from.
 
     Args:
-        settings: The engine's. Its `start` is `zeros`, `normal` (a draw of standard deviation
-            `start_scale`), or the weights themselves.
-        shape: The shape of one model's weights, `(C, N + 1)`.
+        settings: The engine's, with the start, its scale, the seed and the number of starts.
+        model: How scores follow from weights.
+        scores: The number of scores of a point C.
+        applied: The scheme, and the points under it.
+        data: The data set, with the points before the scheme.
 
     Returns:
         `(starts, *shape)`, in float64.
 
     Raises:
-        UserError: The given weights have another shape than those of the model, or their rows
-            differ in length.
+        UserError: The scheme has no weights of the same function; or given weights have another
+            shape than those of the model.
     """
-    stacked_shape = (settings.starts, *shape)
+    features = applied.z.shape[1]
+    shape = model.shape(features, scores)
+    rng = np.random.default_rng([settings.seed, *settings.draws])
+    if settings.start == SAME_FUNCTION:
+        return _same_function_weights(settings, scores, applied, data, rng)
     if settings.start == "zeros":
-        return np.zeros(stacked_shape)
+        return np.zeros((settings.starts, *shape))
     if settings.start == "normal":
-        rng = np.random.default_rng([settings.seed, *settings.draws])
-        return settings.start_scale * rng.standard_normal(stacked_shape)
-    try:
-        weights = np.array(settings.start, dtype=float)
-    except ValueError as error:
-        raise UserError(f"start={settings.start}: its rows differ in length") from error
+        return model.start(features, scores, settings.starts, settings.start_scale, rng)
+    weights = np.array(settings.start, dtype=object)  # rows of other lengths would not be floats
     # The weights of one score may be a list without rows, and so may those of a network.
     if weights.squeeze().shape != tuple(length for length in shape if length > 1):
         given, wanted = (" x ".join(map(str, lengths)) for lengths in (weights.shape, shape))
@@ -49,11 +67,11 @@ def starting_weights(settings: Settings, shape: tuple[int, ...]) -> Array:
         parts = f" (a bias and {shape[-1] - 1} features a score)" if is_linear else ""
         raise UserError(f"start={settings.start}: has {given} weights; it takes {wanted}{parts}")
     # Given weights are one start: `Settings` refuses several starts of them.
-    return weights.reshape(stacked_shape)
+    return weights.astype(float).reshape(settings.starts, *shape)
 
 
-def same_function_weights(
-    settings: Settings, classes: int, scheme: Any, x: Points, z: Points
+def _same_function_weights(
+    settings: Settings, scores: int, applied: Applied, data: Dataset, rng: np.random.Generator
 ) -> Array:
     """Return weights of one function of the inputs, the same for every scheme.
 
@@ -61,39 +79,26 @@ def same_function_weights(
     the features' variances, and w0 and W are start_scale times a standard normal. Under a scheme
     `z = A (x - m) + b` the same function is `v0 + V z`: V is the shortest solution of `V A T^1/2 =
     W`, and `v0 = w0 - V b`. On test points the functions may differ along directions that a scheme
-    dropped.
+    dropped. The weights are `(starts, C, M + 1)`, bias first.
 
-    Args:
-        settings: The engine's, with the scale, the seed and the number of starts.
-        classes: The number of scores of a point C.
-        scheme: The fitted normalizer.
-        x: Training points before the scheme (P, N).
-        z: The same points under it (P, M).
-
-    Returns:
-        `(starts, C, M + 1)`, bias first, in float64.
-
-    Raises:
-        UserError: The scheme has no such weights: it is not affine, or maps two training points
-            with different scores to one.
+    `UserError` is raised for sparse points, and for a scheme without such weights: it is not
+    affine, or maps two training points with different scores to one.
     """
-    name = name_scheme(scheme)
-    remedy = "use start=zeros, or start=normal"
-    scheme_map = probe(scheme, x, z)
+    x, z, name = data.x, applied.z, name_scheme(applied.scheme)
+    error = "start=same_function: {}; use start=zeros, or start=normal"
+    if isinstance(z, SparsePoints):
+        raise UserError(error.format(f"takes dense points, and those of {data.name} are sparse"))
+    scheme_map = probe(applied.scheme, x, z)
     if scheme_map is None:
-        raise UserError(
-            f"start=same_function: normalizer {name} is no affine map of the features, so that no "
-            f"weights make the same function under it; {remedy}"
-        )
+        reason = f"normalizer {name} is no affine map of the features"
+        raise UserError(error.format(f"{reason}, so that no weights make the same function"))
     deviations = compute_deviations(x, scheme_map.centre)
     # A constant feature has the deviation 0; a smaller computed one is rounding.
     deviations = np.where(
         deviations > len(x) * np.finfo(np.float64).eps * np.abs(scheme_map.centre), deviations, 0.0
     )
-    rng = np.random.default_rng([settings.seed, *settings.draws])
-    drawn_weights = settings.start_scale * rng.standard_normal(
-        (settings.starts, classes, x.shape[1] + 1)
-    )
+    shape = settings.starts, scores, x.shape[1] + 1
+    drawn_weights = settings.start_scale * rng.standard_normal(shape)
     # The shortest V with `V A T^1/2 = W`, and `v0 = w0 - V b`.
     inverse = np.linalg.pinv(scheme_map.matrix * deviations, rcond=1e-14)  # (N, M)
     slopes = drawn_weights[:, :, 1:] @ inverse
@@ -105,12 +110,10 @@ def same_function_weights(
     for block, rows in iterate_blocks(x, small_block_size(x)):
         scaled = (rows - scheme_map.centre) / scale
         expected_scores = drawn_weights[:, :, 1:] @ scaled.T + drawn_weights[:, :, :1]
-        scores = slopes @ as_array(z[block]).T.astype(np.float64) + bias[:, :, None]
-        largest_gap = max(largest_gap, np.abs(scores - expected_scores).max())
+        block_scores = slopes @ as_array(z[block]).T.astype(np.float64) + bias[:, :, None]
+        largest_gap = max(largest_gap, np.abs(block_scores - expected_scores).max())
         largest_score = max(largest_score, np.abs(expected_scores).max())
     if largest_gap > SAME_SCORE_TOLERANCE[settings.precision] * largest_score:
-        raise UserError(
-            f"start=same_function: normalizer {name} does not keep all training points apart, so "
-            f"that no weights make the same function under it; {remedy}"
-        )
+        reason = f"normalizer {name} does not keep all training points apart"
+        raise UserError(error.format(f"{reason}, so that no weights make the same function"))
     return weights

@@ -17,7 +17,8 @@ from normbench.datasets.on_disk.points import Points, is_in_memory
 from normbench.datasets.values import UserError
 from normbench.engine.batches import Batches
 from normbench.engine.problem import Array
-from normbench.engine.scheme.applying import fit_scheme, transform_points
+from normbench.engine.scheme.applying import transform_points
+from normbench.engine.scheme.learned import fit_scheme
 from normbench.normalizers.affine import learns_by_blocks
 from normbench.normalizers.on_columns import name_scheme
 from normbench.settings import BATCH_STATISTICS

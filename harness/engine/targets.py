@@ -5,7 +5,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.values import UserError
+from normbench.datasets import Dataset, UserError
+from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
 # What an error message proposes, by the task of the data set.
@@ -18,23 +19,9 @@ REMEDIES = {
 }
 
 
-def check_cost(
-    cost: Any, name: str, task: str, classes: int, rows_shape: tuple[int, int] | None = None
-) -> None:
-    """Check that a cost fits the targets of a data set.
-
-    Args:
-        cost: The cost, with its declared tasks.
-        name: The name of the data set, for the message.
-        task: What the targets of the data set are: a key of `REMEDIES`.
-        classes: The number of classes; 0 for real targets.
-        rows_shape: (P, N) of points that were read from the rows of a file, which may have one
-            point per column; None for other data.
-
-    Raises:
-        UserError: The cost is for other targets.
-    """
-    tasks = traits(cost).tasks
+def check_cost(cost: Any, data: Dataset) -> None:
+    """Raise `UserError` for a cost that is for other targets than those of a data set."""
+    tasks, task, classes = traits(cost).tasks, data.task, data.classes
     if task in tasks:
         return
     remedy = REMEDIES[task]
@@ -43,25 +30,20 @@ def check_cost(
         other_task = "classes" if task == "regression" else "regression"
         remedy += f" (or, where a file's targets are meant so, dataset.task={other_task})"
     # Fewer points than features: the columns of the file may be the points.
-    if rows_shape is not None and rows_shape[0] < rows_shape[1]:
-        remedy += (
-            f"; {name} has {rows_shape[0]} points of {rows_shape[1]} features: "
-            "of a csv file with one point per column, dataset.points_in=columns"
-        )
-    cost_name = getattr(cost, "__name__", str(cost))
-    class_count = f", {classes} classes" if classes else ""
+    points, features = data.x.shape
+    if data.read_from_rows and points < features:
+        remedy += f"; {data.name} has {points} points of {features} features: of a csv file with "
+        remedy += "one point per column, dataset.points_in=columns"
+    targets = f"{task}, {classes} classes" if classes else task
     raise UserError(
-        f"cost={cost_name}: does not fit the targets of {name} ({task}{class_count}); "
-        f"it is for {' and '.join(tasks)} targets; use {remedy}"
+        f"cost={getattr(cost, '__name__', cost)}: does not fit the targets of {data.name} "
+        f"({targets}); it is for {' and '.join(tasks)} targets; use {remedy}"
     )
 
 
-def check_curvature(cost: Any) -> None:
-    """Raise `UserError` for a cost whose second derivatives are all 0.
-
-    It is called for optimizers that divide by second derivatives (`Optimizer.curved`).
-    """
-    if traits(cost).piecewise == "linear":
+def check_curvature(cost: Any, optimizer: Optimizer) -> None:
+    """Raise `UserError` where an optimizer divides by the second derivatives and all are 0."""
+    if optimizer.curved and traits(cost).piecewise == "linear":
         raise UserError(
             f"cost={getattr(cost, '__name__', cost)}: is made of linear pieces, whose second "
             "derivatives are 0, and the optimizer (such as newton) divides by them; "

@@ -171,7 +171,7 @@ class JudgedDescent:
         Returns:
             The judged step sizes, S of them, and their costs `(S, A, K + 1)`.
         """
-        histories = self.rounds.descend(step_sizes, tested=False)
+        histories = self.rounds.descend(step_sizes, is_grid=False)
         steps = judging.judge_steps(
             *(histories_by_key(histories), histories.diverged_at, step_sizes, self.judging_context),
             shadows_of(histories, self.judging_context),
@@ -203,7 +203,7 @@ class JudgedDescent:
             """Keep the weights of the best run, which is finite at all of these iterations."""
             weights[rows[k]] = alive_weights[np.searchsorted(alive, run)]
 
-        self.rounds.replay(rows, observe)
+        self.rounds.replay(self.settings.step_sizes, rows, observe)
         return WeightPath(iteration, weights, cost[iteration])
 
     @property

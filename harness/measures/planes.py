@@ -272,7 +272,7 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
         """Project the weights of the remaining runs on the plane."""
         paths[alive, rows[k]] = plane.project(weights.reshape(len(weights), -1).astype(np.float64))
 
-    descent.rounds.replay(rows, observe)
+    descent.rounds.replay(descent.settings.step_sizes, rows, observe)
     arrays = {"paths_at": iterations, "paths": paths[::starts]}
     # Only then does a formula give the weights of any step size and iteration.
     is_quadratic = train.linear is not None and train.linear.traits.quadratic

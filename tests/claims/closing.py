@@ -387,7 +387,7 @@ CHECKS = {
     "all_diverged": _all_diverged,
     "by_rounding": _by_rounding,
     "no_shadows": lambda jury, said: [
-        not see.job.settings.shadows and UNRANKED[0] not in see.verdicts.values()
+        not see.job.effective_settings.shadows and UNRANKED[0] not in see.verdicts.values()
         for see in jury.see.values()
     ],
     "not_served": _not_served,

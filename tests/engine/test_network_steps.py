@@ -10,6 +10,7 @@ from normbench import costs, optimizers
 from normbench.costs import multiclass_softmax
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
+from normbench.engine.midway import SavedDescents
 from normbench.engine.network_steps import (
     RUNNING_SHARE,
     check_model,
@@ -155,8 +156,9 @@ def test_a_descent_that_is_cut_off_goes_on_to_the_bit(
     for looks in (2, 3, 5):
         file = Updates(tmp_path, "ab" * 32, 60, looks=looks)
         with pytest.raises(StoppedError):
-            descend(network, held_out, *runs, checkpoint=file)
-    resumed = descend(network, held_out, *runs, checkpoint=DescentFile(tmp_path, "ab" * 32, 60))
+            descend(network, held_out, *runs, saved=SavedDescents(file))
+    saved = SavedDescents(DescentFile(tmp_path, "ab" * 32, 60))
+    resumed = descend(network, held_out, *runs, saved=saved)
     for name in ("cost", "test_cost", "weights", "misclassifications"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(expected, name))
 

@@ -10,7 +10,6 @@ from normbench.engine.scheme.probed import (
     AffineMap,
     Effects,
     find_effects,
-    fit_map,
     probe,
     sample_rows,
 )
@@ -104,36 +103,33 @@ class Affine:
 MATRIX = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 3.0]])
 
 
-def fitted(scheme, z=None, steps=(1.0, 2.0, 0.5), centre=(5.0, -1.0, 0.0)):
-    x = np.random.default_rng(14).standard_normal((7, 3)) + centre
+def fitted(scheme, z=None, spread=(1.0, 2.0, 0.5), centre=(5.0, -1.0, 0.0)):
+    x = np.random.default_rng(14).standard_normal((7, 3)) * spread + centre
     z = x @ MATRIX.T + [7.0, 0.1] if z is None else z(x)
-    found = fit_map(scheme, np.array(centre), np.array(steps), x, z)
-    return found, x, z
+    return probe(scheme, x, z), x, z
 
 
-@pytest.mark.parametrize("steps", [(1.0, 2.0, 0.5), (0.0, 0.0, 0.0)])
-def test_a_map_is_found_by_a_step_along_each_feature(steps):
+@pytest.mark.parametrize("spread", [(1.0, 2.0, 0.5), (0.0, 0.0, 0.0)])
+def test_a_map_is_found_by_a_step_along_each_feature(spread):
     """A constant feature gets a step of its own size, or 1."""
-    found, _, _ = fitted(Affine(MATRIX, np.array([7.0, 0.1])), steps=steps)
+    found, x, _ = fitted(Affine(MATRIX, np.array([7.0, 0.1])), spread=spread)
     np.testing.assert_allclose(found.matrix, MATRIX, atol=1e-9)
-    np.testing.assert_array_equal(found.centre, [5, -1, 0])
-    np.testing.assert_allclose(found.image, MATRIX @ [5, -1, 0] + [7.0, 0.1], rtol=1e-14)
+    np.testing.assert_allclose(found.centre, x.mean(axis=0), atol=1e-15)
+    np.testing.assert_allclose(found.image, MATRIX @ found.centre + [7.0, 0.1], rtol=1e-14)
 
 
-def test_steps_are_the_deviations_or_the_size_of_a_constant_feature():
+@pytest.mark.parametrize(
+    ("spread", "constant"), [((2.0, 1e-11, 0.0), {1: 1, 2: 1}), ((0.0, 3.0, 1e-10), {0: 5})]
+)
+def test_steps_are_the_deviations_or_the_size_of_a_constant_feature(spread, constant):
     seen = []
     scheme = Affine(MATRIX, np.array([7.0, 0.1]), lambda z: z)
     true = scheme.transform
     scheme.transform = lambda x: seen.append(x) or true(x)
-    fitted(scheme, steps=(2.0, 1e-10, 0.0))
-    np.testing.assert_array_equal(
-        seen[0] - [5, -1, 0], np.vstack([np.zeros(3), np.diag([2.0, 1, 1])])
-    )
-    seen.clear()
-    fitted(scheme, steps=(0.0, 3.0, 1e-10))
-    np.testing.assert_array_equal(
-        seen[0] - [5, -1, 0], np.vstack([np.zeros(3), np.diag([5.0, 3.0, 1e-10])])
-    )
+    _, x, _ = fitted(scheme, spread=spread)
+    expected = x.std(axis=0)
+    expected[[*constant]] = [*constant.values()]
+    np.testing.assert_allclose((seen[0] - seen[0][0])[1:], np.diag(expected), rtol=1e-9, atol=1e-14)
 
 
 def refuse(z):

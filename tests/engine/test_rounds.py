@@ -1,5 +1,7 @@
 """Shadows find the runs whose end rounding decides, and leave the runs as they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -7,7 +9,8 @@ from sklearn.datasets import load_breast_cancer
 from normbench.costs import softmax
 from normbench.engine import rounds as rounds_module
 from normbench.engine.descent import Histories, descend
-from normbench.engine.rounds import Rounds, _measure_lengths
+from normbench.engine.midway import SavedDescents
+from normbench.engine.rounds import Rounds
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
 from tests import door
@@ -23,12 +26,11 @@ def problem():
     return door.problem(softmax, x, 2.0 * data.target - 1, True)
 
 
-def rounds_of(problem, checkpoint=None, optimizer=None, shadows=True, dtype=np.float64):
+def rounds_of(problem, file=None, optimizer=None, shadows=True, dtype=np.float64):
     start = np.zeros((1, *problem.shape), dtype)
     rule = optimizer or gradient_descent()
-    return Rounds(
-        problem, None, start, lambda w: w, rule, door.plan(ITERATIONS), shadows, checkpoint
-    )
+    saved = file and SavedDescents(file)
+    return Rounds(problem, None, start, lambda w: w, rule, door.plan(ITERATIONS), shadows, saved)
 
 
 def test_runs_are_those_of_a_descent_without_shadows(problem):
@@ -59,13 +61,13 @@ def test_only_a_run_that_rises_has_shadows(problem):
 def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch):
     starts = np.zeros((2, *problem.shape))
     starts[1] = 0.1
-    own, noted = Rounds._run_round, []
+    noted = []
 
-    def note(self, test, start, *parts, **more):
+    def note(train, test, optimizer, start, *parts, **more):
         noted.append(start)
-        return own(self, test, start, *parts, **more)
+        return descend(train, test, optimizer, start, *parts, **more)
 
-    monkeypatch.setattr(Rounds, "_run_round", note)
+    monkeypatch.setattr(rounds_module, "descend", note)
 
     def directions(sizes):
         """Return where the first shadows of the last step size's two runs are moved to."""
@@ -82,8 +84,8 @@ def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch
 
 
 def test_a_run_that_has_diverged_needs_no_shadow(problem):
-    rounds = rounds_of(problem)
-    rounds.far = 1e-3  # times the start's cost, which every run stays above
+    # A share of the start's cost, which every run stays above.
+    rounds = replace(rounds_of(problem), far=1e-3)
     assert rounds.descend(SIZES).shadows == {}
 
 
@@ -94,8 +96,6 @@ def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
 
 class File:
     """A checkpoint in memory, which ends the descent at a save."""
-
-    spent = 0.0
 
     def __init__(self, after):
         self.after, self.calls, self.parts = after, 0, None
@@ -119,15 +119,15 @@ def test_a_descent_that_is_cut_off_in_any_round_goes_on_to_the_same_numbers(prob
     file = File(after)
     with pytest.raises(InterruptedError):
         rounds_of(problem, file).descend(SIZES)
-    assert int(file.parts["round"]) == (after - 1) // ITERATIONS
+    finished = {name for name in file.parts if name.endswith("/cost")}
+    assert len(finished) == 1 + after // (ITERATIONS + 1)
     file.after = -1
     again = rounds_of(problem, file)
     resumed = again.descend(SIZES)
-    assert len(again.finished) == 2
     assert np.array_equal(whole.cost, resumed.cost)
     assert np.array_equal(whole.shadows[3], resumed.shadows[3])
     made_before = file.calls - after
-    assert made_before <= 2 * ITERATIONS - after + 2  # rounds that were finished are not made again
+    assert made_before <= 2 * ITERATIONS - after + 4  # finished descents are not made again
 
 
 @pytest.mark.parametrize("others", [SIZES[:2], [2 * size for size in SIZES]])
@@ -147,7 +147,7 @@ def noted_rounds(monkeypatch, costs):
     """
     noted, left = [], iter(costs)
 
-    def note(train, test, optimizer, start, sizes, plan, progress=None, **more):
+    def note(train, test, optimizer, start, sizes, plan, *more, **options):
         noted.append((start, sizes))
         cost = np.array(next(left), dtype=float)
         none_diverged = np.full(len(cost), -1)
@@ -198,31 +198,6 @@ def test_a_shadow_parts_and_meets_its_run_by_shares_of_the_starts_excess(
     assert len(rounds.descend([3.0]).shadows[0]) == (3 if extra else 1)
 
 
-def test_the_seconds_of_the_first_round_are_those_of_all_commands(problem, monkeypatch):
-    ticks = iter(range(0, 100, 5))
-    monkeypatch.setattr(rounds_module.time, "perf_counter", lambda: next(ticks))
-    noted_rounds(monkeypatch, [[[1.0, 0.5]]] * 4)
-    rounds = rounds_of(problem, shadows=False)
-    assert rounds.seconds == 0
-    for _ in range(2):
-        rounds.descend([1.0])
-        assert rounds.seconds == 5
-    file = File(-1)
-    file.spent = 7.0
-    resumed = rounds_of(problem, file, shadows=False)
-    resumed.descend([1.0])
-    assert resumed.seconds == 12
-
-
-def test_lengths_are_those_of_each_run_and_do_not_overflow():
-    vectors = np.array([[[3.0, 4.0]], [[0.0, 0.0]], [[3e200, 4e200]], [[-1.0, 0.0]]])
-    lengths = _measure_lengths(vectors)
-    assert lengths.shape == (4, 1, 1)
-    np.testing.assert_allclose(lengths.ravel(), [5, 0, 5e200, 1], rtol=1e-14)
-    assert vectors[0, 0, 0] == 3  # which are left as they are
-    assert _measure_lengths(np.full((1, 2), 3e30, np.float32)).dtype == np.float64
-
-
 @pytest.mark.parametrize("most", [0, 10**6])  # numbers that are kept of the grid
 @pytest.mark.parametrize("starts", [1, 2])
 def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts, most, monkeypatch):
@@ -231,15 +206,16 @@ def test_a_replay_shows_the_runs_of_the_grid_to_the_bit(problem, starts, most, m
     start = np.stack([np.full(problem.shape, 0.1 * n) for n in range(starts)])
     rule = gradient_descent()
     rounds = Rounds(problem, None, start, lambda w: -w, rule, door.plan(ITERATIONS), True)
-    histories = rounds.descend([*SIZES, 1e308])
-    rounds.descend([3.0])  # a later round
+    sizes = [*SIZES, 1e308]
+    histories = rounds.descend(sizes)
+    rounds.descend([3.0], is_grid=False)
     ends, seen = np.full_like(histories.weights, np.nan), []
 
     def observe(k, alive, weights):
         seen.append(k)
         ends[alive] = weights
 
-    rounds.replay({0, 7, ITERATIONS}, observe)
+    rounds.replay(sizes, {0, 7, ITERATIONS}, observe)
     assert seen == [0, 7, ITERATIONS]
     is_finite = histories.diverged_at < 0
     assert is_finite.sum() == len(SIZES) * starts

@@ -23,7 +23,8 @@ from sklearn.svm import SVC
 from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
-from normbench.engine.scheme.applying import CONVERTED_POINTS_PER_BLOCK, check_scheme, normalize
+from normbench.engine.scheme.applying import check_scheme, normalize
+from normbench.engine.scheme.learned import CONVERTED_POINTS_PER_BLOCK
 from normbench.normalizers import OnColumns
 from normbench.normalizers.affine import learns_by_blocks
 
@@ -170,7 +171,7 @@ def test_every_point_has_the_same_features():
     for last in (1, 3):
         with pytest.raises(UserError, match=f"gives 2 features for some points and {last} for"):
             normalize(ByNumber({1: last, CONVERTED_POINTS_PER_BLOCK: 2}), x, x[:0], "float64")
-    with pytest.raises(UserError, match="gives 2 features for the training points and 1 for the"):
+    with pytest.raises(UserError, match="gives 2 features for some points and 1 for others"):
         normalize(
             ByNumber({1: 1, CONVERTED_POINTS_PER_BLOCK: 2}),
             x[:CONVERTED_POINTS_PER_BLOCK],

@@ -194,7 +194,7 @@ def test_a_fold_without_a_category_has_the_same_columns():
     fold = make_dataset(
         "t", without, DATA.y, class_names=["a", "b"], source="-", feature_names=[*without]
     )
-    moved = job(scheme, fold).normalizer
+    moved = job(scheme, fold).scheme
     assert [moved.columns.feature_names[n] for n in moved.columns.positions] == [
         *("age", "city=Oslo", "city=Rome")
     ]

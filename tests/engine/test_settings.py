@@ -8,7 +8,7 @@ import pytest
 from normbench import optimizers
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
-from normbench.settings import powers_of_ten
+from normbench.settings import check, powers_of_ten
 
 
 def test_decades_are_the_powers_of_ten_with_both_ends():
@@ -73,15 +73,16 @@ def test_settings_that_make_no_descent_are_refused(settings, words):
     "step_sizes", [np.array([0.5, 2], np.float32), [np.float32(0.5), 2], np.array([0.5, 2])]
 )
 def test_numbers_of_numpy_are_numbers(step_sizes):
-    made = Settings(step_sizes, start_scale=np.float32(0.5))
-    assert (made.step_sizes, made.start_scale) == ((0.5, 2.0), 0.5)
-    assert {*map(type, made.step_sizes)} == {float}
-    assert Settings(np.array(0.5)).step_sizes == (0.5,)
+    sizes = check("step_sizes", step_sizes)
+    assert sizes == (0.5, 2.0)
+    assert {*map(type, sizes)} == {float}
+    assert check("step_sizes", np.array(0.5)) == (0.5,)
+    assert check("start_scale", np.float32(0.5)) == 0.5
 
 
 def test_step_sizes_are_a_set_in_ascending_order():
-    assert Settings([1, 0.1, 10.0]).step_sizes == Settings([10, 1.0, 0.10]).step_sizes
-    assert Settings([1, 0.1], shown_step=1).shown_step == 1.0
+    assert check("step_sizes", [1, 0.1, 10.0]) == check("step_sizes", [10, 1.0, 0.10])
+    assert Settings((0.1, 1.0), shown_step=1).shown_step == 1.0
     assert optimizers.momentum(np.float32(0.5)).steady
 
 
@@ -92,8 +93,9 @@ def test_what_is_not_set_is_as_the_settings_say():
 
 
 def test_settings_at_their_bounds_are_taken():
-    made = Settings([0.1, 1], iterations=0, seed=0, start=[[0, 1.5], [-2, 3]], record=["path"])
-    assert (made.step_sizes, made.record) == ((0.1, 1.0), ("path",))
-    assert made.start == ((0, 1.5), (-2, 3))
+    start, record = [[0, 1.5], [-2, 3]], ["path"]
+    made = Settings([0.1, 1], iterations=0, seed=0, start=start, record=record)
+    assert (made.start, made.record) == (start, record)  # as they were given
+    assert (check("start", start), check("record", record)) == (((0, 1.5), (-2, 3)), ("path",))
     for start in ("normal", "same_function"):
         assert Settings((0.1,), starts=2, start=start).starts == 2

@@ -1,6 +1,7 @@
 """Where runs start: one function under every scheme or the same weights; others a split."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from normbench import costs
 from normbench.choices import CONF, build, options
 from normbench.datasets import UserError
 from normbench.datasets.bundled import breast_cancer, iris
+from normbench.engine import start as starting
+from normbench.engine.linear import Linear
+from normbench.engine.scheme.applying import Applied
 from normbench.engine.settings import Settings
-from normbench.engine.start import same_function_weights, starting_weights
 from normbench.job import Job, check, run, with_default_start
 
 AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
@@ -164,7 +167,7 @@ def test_a_scheme_is_fitted_once_whatever_the_start(start, precision, monkeypatc
 def test_a_start_that_was_tried_gives_the_numbers_of_the_one_that_is_asked_for(scheme):
     asked = replace(job(scheme), cost=costs.perceptron)
     tried = with_default_start(replace(asked, settings=job(scheme, "zeros").settings))
-    assert tried.normalized is not None
+    assert tried.applied
     costs_of_both = [run(made).steps[0].histories["train/cost"] for made in (asked, tried)]
     np.testing.assert_allclose(*costs_of_both, rtol=1e-12)
 
@@ -175,15 +178,16 @@ def test_a_job_on_other_points_is_fitted_to_them():
     data = replace(made.dataset, x=3 * made.dataset.x[:50], y=made.dataset.y[:50])
     other = run(replace(made, dataset=data))
     assert other.scheme.n_samples_seen_ == 50
-    assert replace(made, settings=made.settings).normalized is None
+    assert not replace(made, settings=made.settings).applied
 
 
 def test_a_start_is_tried_with_the_weights_that_the_job_runs_with(monkeypatch):
     """Of three classes the draw has three rows, and rows decide which points are kept apart."""
     drawn, iris_job = [], replace(job("standard"), dataset=iris(), cost=costs.multiclass_perceptron)
-    weights_of = same_function_weights
+    weights_of = starting._same_function_weights
     monkeypatch.setattr(
-        "normbench.job.same_function_weights",
+        starting,
+        "_same_function_weights",
         lambda *arguments: drawn.append(weights_of(*arguments)) or drawn[-1],
     )
     run(with_default_start(replace(iris_job, settings=job("standard", "zeros").settings)))
@@ -198,6 +202,22 @@ def test_a_scheme_of_the_users_own_stays_as_it_is():
     assert not hasattr(scheme, "mean_")
 
 
+@pytest.mark.parametrize(
+    ("rule", "settings"), [("lbfgs", {}), ("gradient_descent", {"batch": 50}), ("momentum", {})]
+)
+def test_a_job_and_its_settings_stay_as_they_were_given(rule, settings):
+    """Also where the optimizer or batches have no use for them."""
+    given = Settings([0.1, 1.0], 2, records_per_pass=2, **settings)
+    before = vars(given).copy()
+    optimizer = build("optimizer", options("optimizer", rule))
+    made = replace(job("standard", "zeros"), settings=given, optimizer=optimizer)
+    parts = {field.name: getattr(made, field.name) for field in fields(made)}
+    run(made)
+    assert vars(given) == before
+    assert all(getattr(made, name) is part for name, part in parts.items())
+    assert not hasattr(made.normalizer, "mean_")
+
+
 def test_several_starts_are_several_functions():
     made = run(job("standard", starts=3))
     again = run(job("pca_sphere", starts=3))
@@ -206,12 +226,21 @@ def test_several_starts_are_several_functions():
     np.testing.assert_allclose(*ends, rtol=1e-2)
 
 
+def weights_of(settings, model=None, scheme=None, x=None, z=None):
+    """Return the starting weights of one score."""
+    z = np.empty((1, 3)) if z is None else z
+    data = SimpleNamespace(name="t", x=x)
+    return starting.starting_weights(
+        settings, model or Linear(), 1, Applied(scheme, z, z[:0], 0.0), data
+    )
+
+
 def test_a_constant_feature_has_no_weight_in_the_same_function():
     x = np.random.default_rng(3).standard_normal((30, 3)) * [1.0, 20.0, 0.0] + 7
     settings, functions = Settings((1.0,), start="same_function", starts=2), []
     for scheme in (FunctionTransformer(), StandardScaler()):
         z = scheme.fit_transform(x)
-        weights = same_function_weights(settings, 1, scheme, x, z)
+        weights = weights_of(settings, None, scheme, x, z)
         np.testing.assert_allclose(weights[..., 3], 0, atol=1e-12)
         functions.append(weights[..., 1:] @ z.T + weights[..., :1])
     np.testing.assert_allclose(*functions, rtol=1e-9)
@@ -224,7 +253,7 @@ def test_a_scheme_that_gives_up_what_two_points_alone_have_is_refused():
     scheme = FunctionTransformer(lambda points: points[:, :2])
     settings = Settings((1.0,), start="same_function")
     with pytest.raises(UserError, match="does not keep all training points apart"):
-        same_function_weights(settings, 1, scheme, x, x[:, :2])
+        weights_of(settings, None, scheme, x, x[:, :2])
 
 
 @pytest.mark.parametrize(
@@ -238,7 +267,7 @@ def test_a_scheme_that_gives_up_what_two_points_alone_have_is_refused():
 )
 def test_given_weights_have_the_shape_of_the_model(start, shape, words):
     with pytest.raises(UserError, match=words):
-        starting_weights(Settings((1.0,), start=start), shape)
+        weights_of(Settings((1.0,), start=start), SimpleNamespace(shape=lambda *_: shape))
 
 
 @pytest.mark.parametrize(
@@ -246,13 +275,14 @@ def test_given_weights_have_the_shape_of_the_model(start, shape, words):
     [(((1, 2), (3, 4), (5, 6)), (3, 2)), ((1, 2), (1, 2)), (((1, 2),), (1, 2)), ((1, 2), (2,))],
 )
 def test_given_weights_of_one_score_need_no_row(start, shape):
-    weights = starting_weights(Settings((1.0,), start=start), shape)
+    model = SimpleNamespace(shape=lambda *_: shape)
+    weights = weights_of(Settings((1.0,), start=start), model)
     assert np.array_equal(weights, np.reshape(start, (1, *shape)))
 
 
 def drawn(*draws, seed=3):
     settings = Settings((1.0,), start="normal", starts=2, seed=seed, draws=draws)
-    return starting_weights(settings, (1, 4))
+    return weights_of(settings)
 
 
 def test_splits_and_draws_of_the_data_start_elsewhere():

@@ -1,5 +1,7 @@
 """Targets as a cost takes them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
@@ -29,13 +31,14 @@ def test_classes_are_signs_of_one_score_and_numbers_of_several(scores, classes, 
         ("softmax", "regression", 0, (9, 2), r"\(regression\); .*dataset.task=classes\)$"),
         ("least_absolute_deviations", "binary", 2, (9, 2), r"dataset.task=regression\)$"),
         ("softmax", "multiclass", 3, (2, 9), "x has 2 points of 9 .* dataset.points_in=columns$"),
-        ("softmax", "multiclass", 3, None, r"\(multiclass, 3 classes\); .*multiclass_softmax$"),
     ],
 )
 def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes, shape, words):
-    check_cost(costs.least_squares, "x", task, classes, shape)
+    points = {"x": np.empty(shape), "read_from_rows": True}
+    data = SimpleNamespace(name="x", task=task, classes=classes, **points)
+    check_cost(costs.least_squares, data)
     with pytest.raises(UserError, match=words):
-        check_cost(getattr(costs, cost), "x", task, classes, shape)
+        check_cost(getattr(costs, cost), data)
 
 
 def test_the_columns_of_a_file_are_no_remedy_for_generated_text():

@@ -102,10 +102,10 @@ def gradient(cost, z, weights, y):
 def test_the_last_frame_is_the_scheme_and_the_first_the_features(scene):
     data, job, _, parts = filmed(*scene)
     last = coordinates(parts, -1, data.x)
-    z = job.normalizer.transform(data.x)
+    z = job.scheme.transform(data.x)
     assert last == pytest.approx(z, abs=1e-12 * np.abs(z).max())  # measured 2e-15
     assert coordinates(parts, 0, data.x) == pytest.approx(data.x, abs=1e-14)
-    assert list(parts["names"][-1]) == list(job.normalizer.get_feature_names_out(["x0", "x1"]))
+    assert list(parts["names"][-1]) == list(job.scheme.get_feature_names_out(["x0", "x1"]))
     if "centred" in parts["words"]:
         centred = parts["keys"][list(parts["words"]).index("centred")]
         assert coordinates(parts, centred, data.x).mean(axis=0) == pytest.approx([0, 0], abs=1e-13)
@@ -230,7 +230,7 @@ def test_each_key_frame_names_its_coordinates():
     """Those of the features until they are turned, of two directions then, the scheme's at last."""
     directions, features = ["direction 1", "direction 2"], ["x0", "x1"]
     _, job, _, parts = filmed("zca_sphere", "least_squares")
-    own = job.normalizer.get_feature_names_out(features)
+    own = job.scheme.get_feature_names_out(features)
     assert [word.split()[0] for word in parts["words"]] == [
         *("raw", "centred", "rotated", "scaled", "rotated"),
     ]

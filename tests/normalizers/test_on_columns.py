@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench.choices import build, options
-from normbench.engine.scheme.learned import fit_by_blocks
+from normbench.engine.scheme.learned import fit_scheme
 from normbench.normalizers import FeatureSelection, OnColumns, PCARotation, PCASphere
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Moments
@@ -86,7 +86,7 @@ def test_no_column_leaves_all_as_they_are(x):
     np.testing.assert_array_equal(some.inverse_transform(x), x)
     np.testing.assert_array_equal(find_affine_map(some)(x), x)
     learned = on_columns(PCASphere(), [])
-    fit_by_blocks(learned, door.mapped(x), Moments(door.mapped(x)))
+    fit_scheme(learned, door.mapped(x), Moments(door.mapped(x)))
     np.testing.assert_array_equal(learned.transform(x), x)
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from normbench import costs, optimizers
 from normbench.choices import chain, on_columns
 from normbench.datasets import Sampling, make_dataset
 from normbench.datasets.files import TableOptions, table_dataset
-from normbench.engine.scheme.columns import select_columns
+from normbench.engine.scheme.columns import with_columns
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
 from normbench.settings import RANDOM_STARTS
@@ -122,9 +123,8 @@ def test_statistics_of_all_points_are_another_descent_and_other_folds_another_jo
 
 
 def on_named(columns, names):
-    scheme = on_columns(PCASphere(), columns)
-    select_columns(scheme, names, lambda named, setting: [names.index(name) for name in named])
-    return scheme
+    data = SimpleNamespace(feature_names=names)
+    return with_columns(on_columns(PCASphere(), columns), data)
 
 
 def test_the_columns_of_a_scheme_are_of_its_identity():

@@ -189,7 +189,7 @@ class JobSpec:
             # `same_function`, which the scheme has not.
             if built_job.settings.start == "normal" and built_job.model is None:
                 tags[names.STANDS_IN.key] = "true"
-        components = (built_job.cost, built_job.normalizer, built_job.optimizer)
+        components = (built_job.cost, built_job.scheme, built_job.step_rule)
         model = () if built_job.model is None else (built_job.model,)
         identity_of_job = identity(params, built_job.dataset, (*components, *model))
         tags |= {
@@ -387,7 +387,9 @@ def _build_settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
         plain: Nested settings, each of which keeps its own rule.
     """
     descent_settings = {
-        field.name: plain[field.name] for field in fields(Settings) if field.name in plain
+        field.name: settings.check(field.name, plain[field.name])
+        for field in fields(Settings)
+        if field.name in plain
     }
     descent_settings |= {name: plain["normalizer"][name] for name in ("statistics", "window")}
     if descent_settings["start"] is None:
@@ -510,7 +512,7 @@ def _default_start_name(plain: Mapping[str, Any]) -> str:
 
     It is `zeros` where the model or the cost has a mistake, which is raised when the job is built.
     """
-    from normbench.job import default_start_name
+    from normbench.engine.start import default_start_name
 
     try:
         with allow_packages(plain["packages"]):

@@ -1,35 +1,38 @@
 """Find the columns that the schemes of a job are on, among the features of its data set."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 from sklearn.compose import ColumnTransformer
 
+from normbench.datasets import Dataset
+from normbench.datasets.feature_columns import find_features
 from normbench.normalizers.affine import member_schemes
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns
 
 TRANSFORMERS_SETTING = "normalizer.transformers"  # of a `ColumnTransformer`
-FindFeatures = Callable[[Any, str], list[int]]
 
 
-def select_columns(scheme: Any, feature_names: tuple[str, ...], find: FindFeatures) -> None:
-    """Select, for each part of a scheme, the features of a data set that the part is on.
+def with_columns(scheme: Any, data: Dataset) -> Any:
+    """Return a copy of a scheme, each part of which is on features of a data set.
 
     A selection that was made on another part of the same data, where categories gave other
     features, is made again by the names of its features.
 
     Args:
-        scheme: The normalizer, whose selections are changed in place.
-        feature_names: The names of the N features.
-        find: `find(columns, setting)` returns the positions of the features that belong to columns;
-            the setting is the one that names the columns, for messages.
+        scheme: The normalizer, or None, which stays None.
+        data: The data set.
     """
+    scheme = deepcopy(scheme)
     for selection in _find_selections(scheme):
         # Without names nothing was selected yet; with the same names the selection stays.
         if not selection.feature_names:
-            selection.select(find(selection.columns, selection.setting), feature_names)
-        elif selection.feature_names != feature_names:
-            selection.reselect(feature_names)
+            positions = find_features(data, selection.columns, selection.setting)
+            selection.select(positions, data.feature_names)
+        elif selection.feature_names != data.feature_names:
+            selection.reselect(data.feature_names)
+    return scheme
 
 
 def _find_selections(scheme: Any) -> Iterator[FeatureSelection]:
@@ -40,17 +43,12 @@ def _find_selections(scheme: Any) -> Iterator[FeatureSelection]:
     if isinstance(scheme, OnColumns):
         yield scheme.columns
         yield from _find_selections(scheme.scheme)
-        return
     if isinstance(scheme, ColumnTransformer):
-        scheme.transformers = [
-            (
-                name,
-                member,
-                FeatureSelection(columns, TRANSFORMERS_SETTING) if _are_named(columns) else columns,
-            )
-            for name, member, columns in scheme.transformers
-        ]
-        for _, _, columns in scheme.transformers:
+        scheme.transformers = list(scheme.transformers)
+        for number, (name, member, columns) in enumerate(scheme.transformers):
+            if _are_named(columns):
+                columns = FeatureSelection(columns, TRANSFORMERS_SETTING)
+                scheme.transformers[number] = name, member, columns
             if isinstance(columns, FeatureSelection):
                 yield columns
     for member in member_schemes(scheme):

@@ -1,4 +1,4 @@
-"""Fit schemes on memory maps, by blocks: means, extremes, quantiles, moments."""
+"""Fit schemes in float64, on memory maps by blocks: means, extremes, quantiles, moments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,122 +7,112 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import QuantileTransformer, RobustScaler
-from sklearn.utils import check_random_state, get_tags, resample
+from sklearn.utils import get_tags
 
-from normbench.datasets.on_disk.points import Array, iterate_blocks, take_rows, transform_rows
-from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
+from normbench.datasets.on_disk.points import Array, Points, iterate_blocks, transform_rows
+from normbench.datasets.on_disk.sparse import SparsePoints
+from normbench.datasets.values import FLOAT64_BYTES, available_bytes, refuse_larger
+from normbench.engine.scheme.sparse import fit_sparse
+from normbench.normalizers.affine import learns_by_blocks, member_schemes
 from normbench.normalizers.decomposition import Moments
 from normbench.normalizers.on_columns import OnColumns
-from normbench.normalizers.schemes import RandomRotation
 
+CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
 
-def fit_by_blocks(scheme: Any, x: Array, moments: Moments) -> None:
-    """Fit a scheme in place on points of which one block is in memory at a time.
+def fit_scheme(scheme: Any, x: Points, moments: Moments | None = None) -> None:
+    """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
-    Each statistic takes one pass over the points. A scheme that needs all points at once gets them,
-    where they fit in memory.
+    The project's schemes (`fits_in_float64`) convert the points themselves, and scikit-learn's
+    scalers learn block by block, so that neither needs a float64 copy of all points. Of a memory
+    map one block is in memory at a time, unless a scheme needs all points at once.
 
     Args:
-        scheme: The normalizer.
-        x: Points (P, N).
-        moments: The moments of x, for schemes with a method `learn`.
+        scheme: The normalizer, which is fitted in place.
+        x: Points (P, N), of either type.
+        moments: The moments of x, which other schemes share; None to use none.
 
     Raises:
         UserError: The scheme needs more points at once than fit in memory.
     """
-    if isinstance(scheme, Pipeline):
-        _learn_chain(scheme, x)
-    elif isinstance(scheme, OnColumns):
-        _learn_selected(scheme, x)
-    elif hasattr(scheme, "learn"):
+    if isinstance(x, SparsePoints):
+        fit_sparse(scheme, x)
+    elif isinstance(x, np.memmap):
+        _fit_on_disk(scheme, x, moments)
+    elif moments is not None and hasattr(scheme, "learn"):
         scheme.learn(moments)
-    elif isinstance(scheme, RandomRotation) or _needs_no_fit(scheme):
-        # Such a scheme learns the number of features alone: two points are enough.
-        scheme.fit(_as_float64(x[:2]))
-    elif hasattr(scheme, "partial_fit"):
-        # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
-        for block, rows in iterate_blocks(x):
-            fit_rows = scheme.partial_fit if block.start else scheme.fit
-            fit_rows(_as_float64(rows))
-    elif type(scheme) is RobustScaler:  # a subclass may need whole points
-        _learn_by_columns(scheme, x)
-    elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
-        # The sample that scikit-learn would draw, in the order of the file; without `subsample`, or
-        # with fewer points, it learns from all of them, below.
-        rng = check_random_state(scheme.random_state)
-        rows = resample(
-            np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
-        )
-        scheme.fit(_as_float64(take_rows(x, np.sort(rows))))
+    elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
+        scheme.fit(x)
+    elif learns_by_blocks(scheme):
+        _fit_by_blocks(scheme, x, CONVERTED_POINTS_PER_BLOCK)
     else:
-        name = type(scheme).__name__
+        scheme.fit(_as_float64(x))
+
+
+def _fit_on_disk(scheme: Any, x: Array, moments: Moments | None) -> None:
+    """Fit a scheme on a memory map (P, N), in as few passes as its statistics need."""
+    if isinstance(scheme, Pipeline):
+        links = member_schemes(scheme)
+        for link in links:
+            fit_scheme(link, x)
+            x = x if link is links[-1] else _write_float64(x, link.transform)
+    elif isinstance(scheme, OnColumns):
+        scheme.select(x)
+        if len(scheme.positions_):  # of no columns nothing is learned
+            fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
+        scheme.note_width(_as_float64(x[:1]))
+    elif hasattr(scheme, "learn"):
+        scheme.learn(moments or Moments(x))
+    elif hasattr(scheme, "partial_fit"):
+        _fit_by_blocks(scheme, x)
+    elif hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit:
+        scheme.fit(_as_float64(x[:2]))  # it learns the number of features alone
+    elif type(scheme) is RobustScaler:  # a subclass may need whole points
+        _fit_by_columns(scheme, x)
+    elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
+        scheme.fit(x)  # it takes a sample of the rows
+    else:
         refuse_larger(
-            f"normalizer {name}, which learns from all points at once",
+            f"normalizer {type(scheme).__name__}, which learns from all points at once",
             2 * FLOAT64_BYTES * x.size,  # the points, and what the scheme computes of them
             "choose a scheme that learns by blocks, such as standard, robust or pca_sphere, or "
             "fewer points (dataset.points)",
         )
-        scheme.fit(_as_float64(x[:]))
+        scheme.fit(_as_float64(x))
 
 
-def _needs_no_fit(scheme: Any) -> bool:
-    """Return whether a scheme says that it learns nothing; one without scikit-learn's tags may."""
-    return hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit
+def _fit_by_blocks(scheme: Any, x: Array, size: int | None = None) -> None:
+    """Fit a scheme on one block of rows after another, see `iterate_blocks`."""
+    for block, rows in iterate_blocks(x, size):
+        # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
+        (scheme.partial_fit if block.start else scheme.fit)(_as_float64(rows))
 
 
-def _learn_chain(chain: Pipeline, x: Array) -> None:
-    """Fit the steps of a pipeline in order, each on points x (P, N) under the steps before it."""
-    for _, link in chain.steps:
-        if link in (None, "passthrough"):  # such a step leaves the points unchanged
-            continue
-        fit_by_blocks(link, x, Moments(x))
-        if link is not chain.steps[-1][1]:
-            x = _write_float64(x, link.transform)
+def _fit_by_columns(scheme: RobustScaler, x: Array) -> None:
+    """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
 
-
-def _learn_selected(scheme: OnColumns, x: Array) -> None:
-    """Fit a scheme that is on some columns on those columns of points x (P, N)."""
-    scheme.select(x)
-    if len(scheme.positions_):  # of no columns nothing is learned
-        selected = _write_float64(x, lambda rows: rows[:, scheme.positions_])
-        fit_by_blocks(scheme.scheme, selected, Moments(selected))
-    # The width of the scheme's output, from one point.
-    scheme.note_width(_as_float64(x[:1]))
+    Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. A copy
+    of the scheme is fitted on these columns; the scheme gets the centres and scales of all copies.
+    """
+    # Twice: the columns, and the scheme's copy of them.
+    per_pass = max(1, int(COLUMNS_SHARE * available_bytes() / (2 * FLOAT64_BYTES * len(x))))
+    column_schemes = []
+    for first in range(0, x.shape[1], per_pass):
+        columns = np.empty((len(x), min(per_pass, x.shape[1] - first)))
+        for block, rows in iterate_blocks(x):
+            columns[block] = rows[:, first : first + per_pass]
+        column_schemes.append(clone(scheme).fit(columns))
+    for name in ("center_", "scale_"):  # None in all schemes where the option is off
+        attributes = [getattr(column_scheme, name) for column_scheme in column_schemes]
+        setattr(scheme, name, None if attributes[0] is None else np.concatenate(attributes))
+    scheme.n_features_in_ = x.shape[1]
 
 
 def _write_float64(x: Array, transform: Callable[[Array], Array]) -> Array:
     """Return a memory map, in float64, of what a function makes of rows of points x (P, N)."""
     width = transform(_as_float64(x[:1])).shape[1]
     return transform_rows(x, lambda rows: transform(_as_float64(rows)), width)
-
-
-def _learn_by_columns(scheme: RobustScaler, x: Array) -> None:
-    """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
-
-    Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. A copy
-    of the scheme is fitted on these columns; the scheme gets the centres and scales of all copies.
-    `UserError` is raised where not even one column fits.
-    """
-    points, features = x.shape
-    # Twice: the columns, and the scheme's copy of them.
-    columns_per_pass = int(COLUMNS_SHARE * available_bytes() / (2 * FLOAT64_BYTES * points))
-    if columns_per_pass < 1:
-        raise UserError(
-            f"normalizer {type(scheme).__name__}: sorts a column of {points} points at a time, "
-            "which does not fit in the memory; set memory higher, or choose another scheme"
-        )
-    column_schemes = []
-    for first in range(0, features, columns_per_pass):
-        columns = np.empty((points, min(columns_per_pass, features - first)))
-        for block, rows in iterate_blocks(x):
-            columns[block] = rows[:, first : first + columns_per_pass]
-        column_schemes.append(clone(scheme).fit(columns))
-    for name in ("center_", "scale_"):  # None in all schemes where the option is off
-        attributes = [getattr(column_scheme, name) for column_scheme in column_schemes]
-        setattr(scheme, name, None if attributes[0] is None else np.concatenate(attributes))
-    scheme.n_features_in_ = features
 
 
 def _as_float64(rows: Array) -> Array:

@@ -69,29 +69,8 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
         declared, centre = find_affine_map(scheme), x.csr.mean(axis=0)
         assert declared is not None
         return AffineMap(declared.matrix, centre, declared(centre[None])[0])
-    centre = compute_mean(x)
-    steps = compute_deviations(x, centre)
-    rows = sample_rows(len(x))
-    return fit_map(scheme, centre, steps, take_rows(x, rows), take_rows(z, rows))
-
-
-def fit_map(
-    scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any]
-) -> AffineMap | None:
-    """Return a scheme's affine map from its values at a centre and one step along each feature.
-
-    Args:
-        scheme: The fitted normalizer.
-        centre: The point from which the steps go, (N,).
-        steps: The length of the step along each feature (N,), its standard deviation. In place of
-            that of a constant feature its size at the centre is taken, at least 1.
-        x: Some points before the scheme (p, N), which the map is tried on.
-        z: The same points under it (p, M).
-
-    Returns:
-        The map; None where it does not give z to `MAP_TOLERANCE`, or where the scheme refuses the
-        steps.
-    """
+    centre, rows = compute_mean(x), sample_rows(len(x))
+    steps, some_x, some_z = compute_deviations(x, centre), take_rows(x, rows), take_rows(z, rows)
     # The deviation of a constant feature is rounding.
     varies = steps > MAP_TOLERANCE * np.abs(centre)
     steps = np.where(varies, steps, np.maximum(np.abs(centre), 1.0))
@@ -101,29 +80,18 @@ def fit_map(
             images = np.asarray(scheme.transform(probes), dtype=np.float64)
         except ValueError:  # a scheme may refuse points that it has not seen
             return None
-        if images.shape != (len(probes), z.shape[1]) or not np.isfinite(images).all():
+        if images.shape != (len(probes), some_z.shape[1]) or not np.isfinite(images).all():
             return None
         moves = (probes[1:] - centre).diagonal()  # the steps, as rounding left them
         matrix = (images[1:] - images[0]).T / moves
-        fitted_map = AffineMap(matrix, centre, images[0])
-        return fitted_map if agrees(fitted_map, x, z) else None
-
-
-def agrees(scheme_map: AffineMap, x: NDArray[Any], z: NDArray[Any]) -> bool:
-    """Return whether a map takes points to those that the scheme gave, to `MAP_TOLERANCE`.
-
-    Args:
-        scheme_map: The map.
-        x: Points before the scheme (p, N).
-        z: The same points under it (p, M).
-    """
-    centred = x - scheme_map.centre
-    expected = centred @ scheme_map.matrix.T + scheme_map.image
-    tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(z.dtype).eps))  # float32 rounds more
-    error = np.abs(expected - z).max(axis=0)
-    # Of each coordinate, whose terms may cancel.
-    scale = np.abs(z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(scheme_map.matrix).T
-    return bool(np.all(error <= tolerance * scale))
+        centred = some_x - centre
+        error = np.abs(centred @ matrix.T + images[0] - some_z).max(axis=0)
+        # float32 rounds more.
+        tolerance = max(MAP_TOLERANCE, 100 * float(np.finfo(some_z.dtype).eps))
+        # Of each coordinate, whose terms may cancel.
+        scale = np.abs(some_z).max(axis=0) + np.abs(centred).max(axis=0) @ np.abs(matrix).T
+        is_affine = bool(np.all(error <= tolerance * scale))
+        return AffineMap(matrix, centre, images[0]) if is_affine else None
 
 
 def find_effects(scheme_map: AffineMap, z: Points) -> Effects:

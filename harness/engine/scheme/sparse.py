@@ -11,11 +11,10 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScale
 
 from normbench.datasets.on_disk.points import Points
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.datasets.values import UserError, spell_setting
+from normbench.datasets.values import UserError
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
-from normbench.normalizers.on_columns import OnColumns, name_scheme
+from normbench.normalizers.on_columns import name_scheme
 
-KEEP_ZEROS = "identity, maxabs, unit_variance, centre or standard"
 SPARSE_SCHEMES = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
@@ -29,22 +28,17 @@ def check_sparse(scheme: Any, x: Points) -> None:
     Raises:
         UserError: The scheme would fill the points, or cannot be fitted on them.
     """
-    if not isinstance(x, SparsePoints):
-        return
-    if isinstance(scheme, OnColumns):
-        columns, setting = scheme.columns.columns, scheme.columns.setting
-        raise UserError(
-            f"{spell_setting(setting, columns)}: sparse points take no scheme on some columns "
-            f"(normalizer {name_scheme(scheme)}); leave {spell_setting(setting)} out, and choose "
-            f"{KEEP_ZEROS}"
-        )
     traits = find_affine_traits(scheme)
-    # Only `StandardScaler` gets the mean of sparse points, see `fit_sparse`.
-    is_centring = traits is not None and traits.centres and not isinstance(scheme, StandardScaler)
-    if traits is None or traits.rotates or type(scheme) not in SPARSE_SCHEMES or is_centring:
+    # Of schemes that centre, only `StandardScaler` gets the mean of sparse points: `fit_sparse`.
+    is_sparse = (
+        traits is not None
+        and type(scheme) in SPARSE_SCHEMES
+        and (not traits.centres or type(scheme) is StandardScaler)
+    )
+    if isinstance(x, SparsePoints) and not is_sparse:
         raise UserError(
-            f"normalizer {type(scheme).__name__}: would fill sparse points, or cannot be fitted on "
-            f"them; choose {KEEP_ZEROS}"
+            f"normalizer {name_scheme(scheme)}: would fill sparse points, or cannot be fitted on "
+            "them; choose identity, maxabs, unit_variance, centre or standard, on all columns"
         )
 
 
@@ -54,7 +48,6 @@ def fit_sparse(scheme: Any, x: SparsePoints) -> None:
     scikit-learn refuses to centre sparse points: a scheme that centres is fitted as one that does
     not, and gets the attributes of that fit and the mean.
     """
-    check_sparse(scheme, x)
     csr = x.astype(np.float64).csr
     if not getattr(scheme, "with_mean", False):
         scheme.fit(csr)

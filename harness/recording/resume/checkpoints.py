@@ -48,7 +48,6 @@ class DescentFile:
 
     def __init__(self, folders: Path, descent: str, seconds: float) -> None:
         self.file, self.descent, self.seconds = _checkpoint_file(folders, descent), descent, seconds
-        self.spent = 0.0  # seconds of the commands before this one
         self._warned = False  # whether a failure to write was printed
         self._begin()
 
@@ -66,7 +65,6 @@ class DescentFile:
         """
         saving_began = time.monotonic()
         header = {names.DESCENT.key: np.array(self.descent), "code": np.array(code_digest())}
-        header["seconds"] = np.array(self.spent + saving_began - self._began)
         size = sum(array.nbytes for array in arrays.values())
         needs_pickle = any(array.dtype.hasobject for array in arrays.values())
         # Arrays that need pickle cannot be read again, nor can files that are too large.
@@ -85,8 +83,8 @@ class DescentFile:
     def resume(self, restore: Callable[[Mapping[str, Array]], T]) -> T | None:
         """Return the state that `restore` builds from the saved arrays; None without a valid file.
 
-        The clock starts again, and the time that earlier commands spent is taken from the file. An
-        invalid file, and one that `restore` refuses by an error, is named in a message.
+        The clock starts again. An invalid file, and one that `restore` refuses by an error, is
+        named in a message.
 
         Args:
             restore: Returns the state from the arrays that `save` was given.
@@ -105,23 +103,17 @@ class DescentFile:
                 raise ValueError("it is of another descent")
             if str(arrays.pop("code")) != code_digest():
                 raise ValueError("it is of other code or other versions of libraries")
-            spent = float(arrays.pop("seconds"))
-            if not 0 <= spent < float("inf"):
-                raise ValueError("seconds is no number of seconds")
-            state = restore(arrays)
+            return restore(arrays)
         except FileNotFoundError:
             return None
         except Exception as error:  # no content of a file may stop the job
             reason = clean.first_line(error)
             self._warn(f"is not gone on from ({reason}); the job starts anew")
             return None
-        self.spent = spent
-        return state
 
     def _begin(self) -> None:
-        """Start the clock of this command's time and of the next saving."""
-        self._began = time.monotonic()
-        self._next = self._began + self.seconds
+        """Start the clock of the next saving."""
+        self._next = time.monotonic() + self.seconds
 
     def _warn(self, message: str) -> None:
         """Print a message about the file."""

@@ -1,0 +1,175 @@
+"""A job before its descent: its inputs, their checks, and the problem and rounds they make."""
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from normbench import measures
+from normbench.costs.declaration import traits
+from normbench.datasets import Dataset
+from normbench.engine.batches import check_batch
+from normbench.engine.linear import Linear
+from normbench.engine.midway import Checkpoint, SavedDescents
+from normbench.engine.network import Network
+from normbench.engine.network_steps import check_model, with_affine_and_running_steps
+from normbench.engine.penalty import check_penalty, penalty_of
+from normbench.engine.plan import plan_of, with_statistics
+from normbench.engine.preconditioner import with_fitted_scheme
+from normbench.engine.problem import Array, Cost, Problem
+from normbench.engine.rounds import Rounds
+from normbench.engine.schedule import check_schedule, with_schedule
+from normbench.engine.scheme.applying import Applied, check_scheme
+from normbench.engine.scheme.columns import with_columns
+from normbench.engine.scheme.sparse import check_sparse
+from normbench.engine.settings import Settings
+from normbench.engine.smaller import Smaller, smaller_problem
+from normbench.engine.start import starting_weights
+from normbench.engine.statistics import check_statistics
+from normbench.engine.targets import check_cost, check_curvature, encode_targets, scores_of
+from normbench.models import Mlp
+from normbench.optimizers import Optimizer
+from normbench.verdicts.convergence import Rules
+from normbench.verdicts.search import Search
+
+SHADOW_LIMIT = 10  # times the limit of divergence: beyond it, the shadows of a run diverge too
+
+
+@dataclass(frozen=True)
+class Job:
+    """The inputs of a job.
+
+    Attributes:
+        dataset: The data set.
+        cost: The cost, a function of scores and targets.
+        normalizer: The scheme, a scikit-learn transformer; the job fits a copy, its `scheme`.
+        optimizer: The optimizer.
+        settings: The settings of the descent.
+        l2: The weight of the penalty.
+        l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.penalty`.
+        rules: The rules of judging.
+        search: The settings of the search for the critical step size.
+        model: How scores follow from the weights; None where they are linear in them.
+        applied: The points under the scheme, where `with_default_start` has fitted it; empty in any
+            job that `replace` makes.
+    """
+
+    dataset: Dataset
+    cost: Cost
+    normalizer: Any
+    optimizer: Optimizer
+    settings: Settings
+    l2: float = 0.0
+    l2_in: str = "transformed"
+    rules: Rules = field(default_factory=Rules)
+    search: Search = field(default_factory=Search)
+    model: Mlp | None = None
+    applied: list[Applied] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @cached_property
+    def scheme(self) -> Any:
+        """The job's own copy of the scheme, on columns of its data set."""
+        return with_columns(self.normalizer, self.dataset)
+
+    @cached_property
+    def step_rule(self) -> Optimizer:
+        """The optimizer, with a copy of the scheme by which it preconditions, if any."""
+        return self.optimizer._replace(scheme=with_columns(self.optimizer.scheme, self.dataset))
+
+    @cached_property
+    def effective_settings(self) -> Settings:
+        """The settings without what the optimizer, the model or batches exclude."""
+        # Such an optimizer finds its own step sizes: a grid would repeat one run.
+        grid: Any = {"step_sizes": (1.0,), "shown_step": None} if self.optimizer.gridless else {}
+        # Finer step sizes serve targets, which need the least cost: that of a network is unknown.
+        refine: Any = {"refine": False} if self.model or self.settings.batch else {}
+        whole: Any = {"records_per_pass": 1} if self.settings.batch is None else {"shadows": False}
+        return replace(self.settings, **grid, **refine, **whole)
+
+    @property
+    def scores(self) -> int:
+        """The number of scores of a point C."""
+        return scores_of(traits(self.cost), self.dataset.classes)
+
+    @property
+    def scoring(self) -> Any:
+        """How scores follow from weights, a `Model` of the engine."""
+        # Other optimizers may amplify the rounding of a class left out.
+        leaves_out_class = self.optimizer.rotation_equivariant
+        return Network(self.model) if self.model else Linear(leaves_out_class=leaves_out_class)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the data; one says that whole numbers are classes for a cost of numbers."""
+        data = self.dataset
+        if not data.has_numbered_classes or "regression" not in traits(self.cost).tasks:
+            return data.notes
+        return (
+            f"data of {data.name}: the whole numbers of the target are taken for {data.classes} "
+            "classes; dataset.task=regression takes them for numbers",
+            *data.notes,
+        )
+
+
+def check(job: Job) -> None:
+    """Raise `UserError` for a cost, a scheme or a record that does not fit the job.
+
+    Nothing is fitted: whether the scheme has the start `same_function` is found when the job runs.
+    """
+    data, settings, scheme = job.dataset, job.settings, job.scheme
+    if not measures.without_descent(settings):
+        check_cost(job.cost, data)
+        check_curvature(job.cost, job.step_rule)
+    check_batch(settings, data.name, len(data.x), job.optimizer)
+    check_schedule(settings, job.optimizer)
+    points, cost_traits = (data.x, data.x_test), traits(job.cost)
+    check_model(job.model, settings, points, job.optimizer, job.l2_in, cost_traits)
+    l2_in = job.l2_in if job.l2 else ""  # without a penalty it cannot conflict
+    check_statistics(settings.statistics, data.x, l2_in, data.fit_on)
+    check_scheme(scheme)
+    check_sparse(scheme, data.x)
+    check_penalty(job.l2, job.l2_in, scheme)
+    measures.check(settings, data, scheme)
+
+
+def prepare(
+    job: Job, applied: Applied, checkpoint: Checkpoint | None = None
+) -> tuple[Problem, Array, Rounds, float]:
+    """Return the problem of a job, its starts, and the rounds that descend its smallest equal.
+
+    The last number is the seconds of the fit of the scheme by which steps are preconditioned.
+
+    Args:
+        job: The job.
+        applied: Its scheme, and the points under it.
+        checkpoint: Saves the state of the descent, and resumes it; None for no checkpoints.
+    """
+    data, settings, model = job.dataset, job.effective_settings, job.scoring
+    scheme, z, z_test, _ = applied
+    encode = partial(encode_targets, scores=job.scores, classes=data.classes, dtype=z.dtype)
+    l2, batch = penalty_of(job.l2, job.l2_in, scheme, z.dtype), settings.batch
+    targets = encode(data.y), data.classes > 0, job.scores  # whether points are counted, and C
+    train = Problem(model, job.cost, z, *targets, l2, together=batch)
+    test = train.held_out(z_test, encode(data.y_test)) if len(z_test) else None
+    plan = with_statistics(plan_of(settings, train), settings, scheme, data, z)
+    start = starting_weights(settings, model, job.scores, applied, data).astype(z.dtype)
+    tick = time.perf_counter()
+    fitted = with_fitted_scheme(job.step_rule, *([z, z_test] if data.fit_on == "all" else [z]))
+    seconds = time.perf_counter() - tick
+    optimizer = with_affine_and_running_steps(with_schedule(fitted, settings, plan), train)
+    optimizer = optimizer._replace(note="; ".join(filter(None, (optimizer.note, plan.note))))
+    descended = Smaller(train, test, start)
+    # A preconditioner has the size of the given weights.
+    if model.is_linear and plan.full_batch and job.optimizer.scheme is None:
+        runs = len(settings.step_sizes) * settings.starts
+        descended = smaller_problem(descended, optimizer, runs, settings.records)
+    # The default rules, and not those of the job: which runs get shadows (are repeated from a start
+    # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
+    # again by others. Beyond `far` times the start's cost a run gets none: it has diverged. A
+    # positively homogeneous cost grows with the weights, so that no height of it is a divergence.
+    far = np.inf if train.traits.positively_homogeneous else SHADOW_LIMIT * Rules().diverged
+    saved = SavedDescents(checkpoint) if checkpoint else None
+    rounds = Rounds(*descended, optimizer, plan, settings.shadows, saved, far)
+    return train, start, rounds, seconds
