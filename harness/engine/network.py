@@ -1,9 +1,9 @@
 """Scores of a network: their sums over points and their derivatives, by autograd."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from autograd import grad
@@ -14,7 +14,7 @@ from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
 from normbench.models import Mlp
-from normbench.models.formulas import AUTOGRAD, Fused
+from normbench.models.formulas import Fused
 from normbench.models.layout import WEIGHT, Layout
 from normbench.models.network import BATCH, RUNNING
 
@@ -28,18 +28,8 @@ ARRAYS_PER_ACTIVATION = 12
 PARALLEL_ACTIVATIONS = 300_000
 
 
-class Prepared(NamedTuple):
-    """What the sums over all points need of the weights of some runs.
-
-    weights: `(R, D)`. arrays: the same, one array `(R, *shape)` for each group of the layout.
-    moments: what the points are normalized by; None for their own moments. is_step: whether the
-    points are those that a step sees.
-    """
-
-    weights: Array
-    arrays: Sequence[Array]
-    moments: Sequence[Any] | None
-    is_step: bool
+# Of some runs, the weights `(R, D)` and what points are normalized by: None for their own moments.
+Prepared = tuple[Array, Sequence[Any] | None]
 
 
 @dataclass(frozen=True)
@@ -91,37 +81,34 @@ class Network:
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
         """See `Model.prepare`: the moments of a record are running ones or the training's."""
-        arrays, moments = self.layout(problem).split(weights), None
-        if not is_step:
-            moments = self._given_moments(problem, arrays)
-        return Prepared(weights, arrays, moments, is_step)
+        arrays = self.layout(problem).split(weights)
+        return weights, None if is_step else self._given_moments(problem, arrays)
 
     def sums(
         self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
     ) -> Sums:
         """See `Model.sums`."""
-        layout, formulas = self.layout(problem), Fused(threads.memory_of_thread())
-        # A step moves running statistics towards those of its points.
-        is_running = prepared.is_step and layout.trained < layout.size
+        layout, formulas = self.layout(problem), Fused(threads.scratch)
+        weights, moments = prepared
+        arrays = layout.split(weights)
+        # A step moves running statistics towards those of its points; a record has them as moments.
+        is_running = moments is None and layout.trained < layout.size
         collected: list[Any] | None = [] if is_running else None
 
         def compute_scores(arrays: Sequence[Any]) -> Any:
-            arguments = prepared.moments, collected, formulas, targets
-            return self.mlp.scores(layout, arrays, x, *arguments)
+            return self.mlp.scores(layout, arrays, x, moments, collected, formulas, targets)
 
         if not with_gradient:
-            scores = np.ascontiguousarray(compute_scores(prepared.arrays))
-            return Sums(
-                *differentiate(problem.cost, scores, targets, problem.classify, False), None
-            )
-        pull_back, scores = _trace(compute_scores, prepared.arrays)
+            scores = np.ascontiguousarray(compute_scores(arrays))
+            costs, counts = differentiate(problem.cost, scores, targets, problem.classify, False)
+            return Sums(costs, counts, None)
+        pull_back, scores = _trace(compute_scores, arrays)
         derivative = np.ascontiguousarray(scores).copy()
         costs, counts = differentiate(problem.cost, derivative, targets, problem.classify, True)
         gradient = layout.join(pull_back(derivative))
         if collected:
-            moments = [getval(a).reshape(len(gradient), -1) for pair in collected for a in pair]
-            running = prepared.weights[:, layout.trained :]
-            gradient[:, layout.trained :] = running - np.concatenate(moments, axis=1)
+            seen = layout.join([getval(array) for pair in collected for array in pair])
+            gradient[:, layout.trained :] = weights[:, layout.trained :] - seen
         return Sums(costs, counts, gradient)
 
     def descended(self, problem: Problem) -> slice:
@@ -145,37 +132,16 @@ class Network:
 
     def hessian(self, problem: Problem, weights: Array) -> "NetworkHessian":
         """See `Model.hessian`."""
-        return NetworkHessian(problem, self, weights.astype(np.float64))
+        return NetworkHessian(problem, weights.astype(np.float64))
 
-    def layer_outputs(self, problem: Problem, weights: Array) -> Iterator[Array]:
-        """Yield the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
-        layout = self.layout(problem)
+    def layer_outputs(self, problem: Problem, weights: Array) -> list[Array]:
+        """Return the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
+        layout, x, targets = self.layout(problem), problem.points, problem.targets
         arrays = layout.split(weights[None])
-        arguments = layout, arrays, problem.points, self._given_moments(problem, arrays)
+        moments, outputs = self._given_moments(problem, arrays), list[Any]()
         with QUIET():
-            for values in self.mlp.layer_outputs(*arguments):
-                yield np.asarray(values[0])
-
-    def mean_cost(self, problem: Problem, arrays: Sequence[Any]) -> Any:
-        """Return the cost of one model, as a function that autograd can differentiate twice.
-
-        It uses the cost's plain formula and the moments of all points, in float64.
-
-        Args:
-            problem: The problem of the training points.
-            arrays: One array `(1, *shape)` for each group of the layout, which autograd may trace.
-
-        Returns:
-            The mean over the points plus the penalty.
-        """
-        cost, layout = getattr(problem.cost, "formula", problem.cost), self.layout(problem)
-        x = problem.points.astype(np.float64, copy=False)
-        scores = self.mlp.scores(layout, arrays, x, targets=problem.targets)
-        value = cost(scores, problem.targets)[0] / len(problem.targets)
-        for group, array in zip(layout.groups, arrays):
-            if group.kind == WEIGHT and problem.is_penalized:
-                value = value + problem.l2 * (array**2).sum()
-        return value
+            self.mlp.scores(layout, arrays, x, moments, targets=targets, outputs=outputs)
+        return [np.asarray(values[0]) for values in outputs]
 
     def _given_moments(self, problem: Problem, arrays: Sequence[Array]) -> Sequence[Any] | None:
         """Return the moments that recorded points are normalized by.
@@ -192,8 +158,8 @@ class Network:
     def _moments(self, problem: Problem, arrays: Sequence[Array]) -> Sequence[Any]:
         """Return the moments of all points of a problem under weights, layer by layer."""
         collected: list[Any] = []
-        arguments = None, collected, AUTOGRAD, problem.targets
-        self.mlp.scores(self.layout(problem), arrays, problem.points, *arguments)
+        layout, x, targets = self.layout(problem), problem.points, problem.targets
+        self.mlp.scores(layout, arrays, x, collected=collected, targets=targets)
         return collected
 
 
@@ -246,9 +212,9 @@ def _trace(
 class NetworkHessian(Hessian):
     """The second derivatives of a network's mean cost at one model's weights, by autograd."""
 
-    def __init__(self, problem: Problem, network: Network, weights: Array) -> None:
-        self.problem, self.network, self.weights = problem, network, weights
-        self.layout = network.layout(problem)
+    def __init__(self, problem: Problem, weights: Array) -> None:
+        self.problem, self.weights = problem, weights
+        self.layout: Layout = problem.model.layout(problem)
 
     @property
     def shape(self) -> tuple[int]:
@@ -262,10 +228,25 @@ class NetworkHessian(Hessian):
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(D,)`, by a derivative of the gradient."""
-        layout = self.layout
         with QUIET():
-            product = self._pull_back(layout.split(direction[None].astype(np.float64)))
-        return np.asarray(layout.join(product)[0])
+            product = self._pull_back(self.layout.split(direction[None].astype(np.float64)))
+        return np.asarray(self.layout.join(product)[0])
+
+    def _mean_cost(self, arrays: Sequence[Any]) -> Any:
+        """Return the mean cost plus the penalty, as autograd can differentiate it twice.
+
+        It uses the cost's plain formula and the moments of all points, in float64.
+
+        arrays: one `(1, *shape)` for each group of the layout, which autograd may trace.
+        """
+        problem, cost = self.problem, getattr(self.problem.cost, "formula", self.problem.cost)
+        x = problem.points.astype(np.float64, copy=False)
+        scores = problem.model.mlp.scores(self.layout, arrays, x, targets=problem.targets)
+        value = cost(scores, problem.targets)[0] / len(problem.targets)
+        for group, array in zip(self.layout.groups, arrays):
+            if group.kind == WEIGHT and problem.is_penalized:
+                value = value + problem.l2 * (array**2).sum()
+        return value
 
     @cached_property
     def _pull_back(self) -> Callable[[Sequence[Array]], Sequence[Array]]:
@@ -274,9 +255,8 @@ class NetworkHessian(Hessian):
         It is traced once: every product uses it. Direction and product are one array `(1, *shape)`
         for each group of the layout.
         """
-        slopes = grad(partial(self.network.mean_cost, self.problem))
         with QUIET():
-            pull_back, _ = make_vjp(slopes, self.layout.split(self.weights[None]))
+            pull_back, _ = make_vjp(grad(self._mean_cost), self.layout.split(self.weights[None]))
         return pull_back
 
     def largest_by_lanczos(self) -> float:

@@ -13,7 +13,7 @@ from normbench.engine.problem import Array, Problem
 from normbench.engine.settings import FITTED, Settings
 from normbench.models import Mlp
 from normbench.models.layout import AFFINE_KINDS
-from normbench.models.network import BATCH, RUNNING
+from normbench.models.network import BATCH, RUNNING, SOLVED
 from normbench.optimizers import Optimizer
 from normbench.optimizers.contract import State, Update
 from normbench.settings import default
@@ -120,23 +120,16 @@ def check_model(
                 f"{setting}: the optimizer chooses its steps by the cost, as line_search, newton "
                 "and lbfgs do; use optimizer=gradient_descent"
             )
-    if model.solves_scores and not cost_traits.squares:
+    if model.affine == SOLVED and not cost_traits.squares:
         raise UserError(
             "model.affine=solved: gain and shift are solved for cost=least_squares; use "
             "model.affine=true, or that cost"
         )
-    if model.needs_all_points:
-        _check_counts(model, settings, *map(len, points))
-
-
-def _check_counts(model: Mlp, settings: Settings, train: int, test: int) -> None:
-    """Raise `UserError` where a point would be normalized by itself alone.
-
-    It is raised as well where joining the last point leaves fewer updates than records in a pass.
-
-    train, test: the numbers of training and of held-out points. Held-out points are normalized by
-    themselves only under the statistics of a batch.
-    """
+    if not model.needs_all_points:
+        return
+    # A point by itself has no deviation to be normalized by. Held-out points are normalized by
+    # themselves only under the statistics of a batch.
+    train, test = map(len, points)
     counts = [(settings.batch, f"batch={settings.batch}", "batch=2 or more")]
     counts.append((train, "the data have 1 training point", "more points"))
     if model.statistics == BATCH:
@@ -148,10 +141,9 @@ def _check_counts(model: Mlp, settings: Settings, train: int, test: int) -> None
                 f"values have a deviation; use {remedy}, or model.normalize=layer"
             )
     # A pass has one update fewer where a last point joins the batch before, see `check_batch`.
-    updates = settings.records_per_pass
-    if settings.batch:
-        updates = join_single_point(Batches(train, min(settings.batch, train))).updates_per_pass
-    if settings.records_per_pass > updates:
+    batches = Batches(train, min(settings.batch or 1, train))
+    updates = join_single_point(batches).updates_per_pass
+    if settings.batch and settings.records_per_pass > updates:
         raise UserError(
             f"records_per_pass={settings.records_per_pass}: a pass over {train} points with "
             f"batch={settings.batch} has {updates} updates, since the last point joins the batch "

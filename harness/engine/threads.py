@@ -103,23 +103,17 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         return [*(future.result() for future in futures), own_value]
 
 
-def memory_of_thread() -> dict[Any, Any]:
-    """Return arrays that the calling thread works in: pages that are mapped anew are slow."""
-    if not hasattr(_local, "memory"):
-        _local.memory = {}
-    memory: dict[Any, Any] = _local.memory
-    return memory
-
-
-def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> Any:
+def scratch(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return an array of undefined entries in the calling thread's memory.
 
-    It is valid until this thread asks for the same name again.
+    It is valid until this thread asks for the same key again. Pages that are mapped anew are slow.
     """
-    size, memory = prod(shape), memory_of_thread()
-    array = memory.get(name)
+    if not hasattr(_local, "memory"):
+        _local.memory = {}
+    size, memory = prod(shape), _local.memory
+    array = memory.get(key)
     if array is None or len(array) < size or array.dtype != dtype:
-        array = memory[name] = np.empty(size, dtype)
+        array = memory[key] = np.empty(size, dtype)
     return array[:size].reshape(shape)
 
 

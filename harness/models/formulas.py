@@ -6,7 +6,6 @@ Axis 1 is the units of a layer, axis 2 the points.
 values and first derivatives in fewer passes over the arrays.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defvjp, defvjp_argnums, primitive
 from autograd.tracer import getval, isbox
-from numpy.typing import NDArray
 
 from normbench.models.matrices import eigh, inverse_root
 
@@ -24,6 +22,8 @@ SMALL_DEVIATION, ADDED_DEVIATION = 0.01, 1.0
 SMALLEST = 1e-30  # of a variance whose root is differentiated
 TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH = "tanh", "relu", "sigmoid", "identity", "lecun_tanh"
 ACTIVATIONS = (TANH, RELU, SIGMOID, IDENTITY, LECUN_TANH)
+# Of `height * (tanh(slope * h) + shift)`: shift, height and slope.
+SCALED_TANH = {TANH: (0.0, 1.0, 1.0), SIGMOID: (1.0, 0.5, 0.5), LECUN_TANH: (0.0, 1.7159, 2 / 3)}
 HOMOGENEOUS_ACTIVATIONS = (RELU, IDENTITY)  # c times the value for c > 0 times the input
 PCA, ZCA, NEWTON = "pca", "zca", "newton"
 
@@ -55,16 +55,13 @@ class Formulas:
 
     def activate(self, name: str, h: Any) -> Any:
         """Return the activation of h, in its shape: the name is one of `ACTIVATIONS`."""
-        if name == TANH:
-            return _tanh(h)
         if name == RELU:
             # Unlike the product `h (h > 0)` it is 0 at -inf; its derivative at 0 is 0.
             return anp.where(h <= 0, 0.0, h)
-        if name == SIGMOID:
-            return 0.5 * (_tanh(0.5 * h) + 1.0)
-        if name == LECUN_TANH:
-            return 1.7159 * _tanh(h * (2 / 3))
-        return h  # the identity
+        if name == IDENTITY:
+            return h
+        shift, height, slope = SCALED_TANH[name]
+        return height * (_tanh(slope * h) + shift)
 
     def standardize(
         self, h: Any, axis: int, epsilon: float | str, affine: Sequence[Any] = ()
@@ -167,33 +164,23 @@ class Formulas:
 class Fused(Formulas):
     """The formulas with first derivatives in fewer passes; second derivatives are not available.
 
-    memory: arrays to work in, by the order in which `take` hands them out. Values that an
-    evaluation returns lie in this memory, until `begin` starts the next evaluation.
+    scratch: a function of a key, a shape and a type that returns an array of undefined entries to
+    work in: that of the same key again, where it fits, since pages that the system maps anew are
+    slow. Values that an evaluation returns lie in these arrays, until the next evaluation.
     """
 
-    def __init__(self, memory: dict[Any, NDArray[Any]] | None = None) -> None:
-        self.memory = {} if memory is None else memory
-        self.position = 0
-
-    def begin(self) -> None:
-        """Use the memory from its start again."""
+    def __init__(self, scratch: Callable[[Any, tuple[int, ...], Any], Any] | None = None) -> None:
+        self.scratch = scratch or (lambda key, shape, dtype: np.empty(shape, dtype))
         self.position = 0
 
     def take(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return an array of undefined entries, from the memory of earlier evaluations if it fits.
-
-        Memory is kept since pages that the system maps anew are slow.
-        """
+        """Return an array of undefined entries, another one at each call."""
         # An evaluation takes the same arrays in the same order as the one before.
-        size, key = math.prod(shape), ("layers", self.position)
         self.position += 1
-        array = self.memory.get(key)
-        if array is None or len(array) < size or array.dtype != dtype:
-            array = self.memory[key] = np.empty(size, dtype)
-        return array[:size].reshape(shape)
+        return self.scratch(("layers", self.position), shape, dtype)
 
     def combine(self, operation: Callable[..., Any], first: Any, second: Any) -> Any:
-        """Return the result of a numpy operation on two arrays, in memory of `take`.
+        """Return the result of a numpy operation on two arrays, in an array of `take`.
 
         Its shape and type are those of the first array; the second is broadcast to it.
         """
@@ -285,10 +272,6 @@ class Fused(Formulas):
             return (*pull(scaled), of_gain, g.sum(axis=2, keepdims=True))
 
         return _with_derivatives(h, *affine, value=value, pull=pull_affine)
-
-
-# height * (tanh(slope * h) + shift)
-SCALED_TANH = {TANH: (0.0, 1.0, 1.0), SIGMOID: (1.0, 0.5, 0.5), LECUN_TANH: (0.0, 1.7159, 2 / 3)}
 
 
 def _mean_product(first: Any, second: Any, axis: int) -> Any:

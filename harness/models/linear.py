@@ -6,19 +6,10 @@ from typing import Any
 
 import autograd.numpy as anp
 
-from normbench.datasets.values import UserError, check_choice, check_switch, spell_setting
+from normbench.datasets.values import UserError, check_choice, spell_setting
 from normbench.models.formulas import AUTOGRAD, Formulas
 from normbench.models.layout import Layout
-from normbench.models.network import (
-    ALL,
-    BATCH,
-    NONE,
-    RUNNING,
-    SOLVED,
-    Array,
-    Mlp,
-    Moments,
-)
+from normbench.models.network import ALL, BATCH, NONE, RUNNING, SOLVED, Array, Mlp, Moments
 
 
 @dataclass(frozen=True)
@@ -39,19 +30,9 @@ class NormalizedScores(Mlp):
         """The layer of the scores."""
         return range(1)
 
-    @property
-    def solves_scores(self) -> bool:
-        """Whether gain and shift are solved for."""
-        return self.affine == SOLVED
-
-    def _check_affine(self) -> None:
-        """Raise `UserError` for another `affine` than true, false or solved.
-
-        Solved gain and shift have no running means, and are refused under running statistics.
-        """
-        if self.affine != SOLVED:
-            check_switch("model.affine", self.affine)
-        elif self.statistics == RUNNING:
+    def _check_combinations(self) -> None:
+        """Raise `UserError` for solved gain and shift under running statistics: none run."""
+        if self.affine == SOLVED and self.statistics == RUNNING:
             raise UserError(
                 f"{spell_setting('model.statistics', RUNNING)}: has no running gain and shift for "
                 f"model.affine=solved; use {spell_setting('model.statistics', ALL)}"
@@ -66,19 +47,18 @@ class NormalizedScores(Mlp):
         collected: list[Moments] | None = None,
         formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
+        outputs: list[Any] | None = None,
     ) -> Any:
         """See `Mlp.scores`; targets: (p,), to which solved gain and shift are fitted.
 
         Solved gain and shift count as the last moments: they are taken from `moments` where these
         are given, and are appended to `collected`.
         """
-        scores = super().scores(layout, arrays, x, moments, collected, formulas)
+        scores = super().scores(layout, arrays, x, moments, collected, formulas, outputs=outputs)
         if self.affine != SOLVED:
             return scores
-        if moments is None:
-            gain, shift = _fit_line(scores, targets)
-        else:
-            gain, shift = moments[-1]  # collected last, below, on the points that fitted them
+        # Collected last, on the points that fitted them.
+        gain, shift = _fit_line(scores, targets) if moments is None else moments[-1]
         if collected is not None:
             collected.append((gain, shift))
         return gain * scores + shift

@@ -48,10 +48,8 @@ def _solve(matrix: Any) -> tuple[Any, Any]:
     identity is solved in place of a matrix that is not finite.
     """
     is_finite = np.isfinite(matrix).all(axis=(-1, -2), keepdims=True)
-    if is_finite.all():
-        eigenvalues, vectors = np.linalg.eigh(matrix)
-        return eigenvalues, vectors
-    eigenvalues, vectors = np.linalg.eigh(np.where(is_finite, matrix, np.eye(matrix.shape[-1])))
+    identity = np.eye(matrix.shape[-1], dtype=matrix.dtype)
+    eigenvalues, vectors = np.linalg.eigh(np.where(is_finite, matrix, identity))
     return np.where(is_finite[..., 0], eigenvalues, np.nan), np.where(is_finite, vectors, np.nan)
 
 

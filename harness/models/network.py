@@ -4,8 +4,7 @@ Activations are `(R, H, p)`: of R runs, H units and p points, as the scores `(R,
 take. The weights of a run are one flat array; `Layout` names its groups.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,6 +35,7 @@ from normbench.models.formulas import (
 from normbench.models.layout import (
     BIAS,
     GAIN,
+    RUNNING_KINDS,
     RUNNING_MEAN,
     RUNNING_SPREAD,
     SHIFT,
@@ -129,24 +129,22 @@ class Mlp:
             check_choice("model.start_scale", self.start_scale, tuple(START_VARIANCES))
         else:
             check_number("model.start_scale", self.start_scale, above=0)
-        self._check_affine()
+        if self.affine != SOLVED:
+            check_switch("model.affine", self.affine)
         self._check_combinations()
 
-    def _check_affine(self) -> None:
-        """Raise `UserError` for a gain and shift that hidden layers cannot have."""
+    def _check_combinations(self) -> None:
+        """Raise `UserError` for values that exclude one another.
+
+        Gains and shifts of hidden layers are not solved for, a normalization needs a layer, weight
+        normalization has no place after the activation, and the textbook's rule is for standard
+        deviations alone.
+        """
         if self.affine == SOLVED:
             raise UserError(
                 f"{spell_setting('model.affine', SOLVED)}: gain and shift are solved for where "
                 "they make the scores, in model=linear; use model.affine=true"
             )
-        check_switch("model.affine", self.affine)
-
-    def _check_combinations(self) -> None:
-        """Raise `UserError` for values that exclude one another.
-
-        A normalization needs a layer, weight normalization has no place after the activation, and
-        the textbook's rule is for standard deviations alone.
-        """
         if self.normalize != NONE and not self.normalized_layers:
             raise UserError(
                 f"{spell_setting('model.normalize', self.normalize)}: is for hidden layers, and "
@@ -170,14 +168,9 @@ class Mlp:
         return self.normalize == BATCH or self.normalize in WHITENINGS
 
     @property
-    def solves_scores(self) -> bool:
-        """False: gains and shifts are weights."""
-        return False
-
-    @property
     def normalized_layers(self) -> range:
-        """The layers whose values are normalized."""
-        return range(len(self.hidden))
+        """The layers that are normalized, which are the first ones."""
+        return range(len(self.hidden) if self.normalize != NONE else 0)
 
     def layout(self, features: int, scores: int) -> Layout:
         """Return the layout of the weights.
@@ -195,30 +188,19 @@ class Mlp:
         for layer, units in enumerate((*self.hidden, scores)):
             groups.append(Group(layer, WEIGHT, (units, inputs)))
             groups.append(Group(layer, BIAS, (units, 1)))
-            if layer in self.normalized_layers and self.normalize != NONE:
-                groups += self._affine_groups(layer, units)
-                running += self._running_groups(layer, units)
             inputs = units
+            if layer not in self.normalized_layers:
+                continue
+            if self.affine is True:  # else there is none, or it is solved for: no weights
+                groups.append(Group(layer, GAIN, (units, 1)))
+                if self.normalize != WEIGHT_NORMALIZATION:  # whose bias is a shift already
+                    groups.append(Group(layer, SHIFT, (units, 1)))
+            if self.statistics == RUNNING and self.needs_all_points:
+                # Of each unit a variance, or the covariance matrix of units that are whitened.
+                spread = (units, 1) if self.normalize == BATCH else (units, units)
+                running.append(Group(layer, RUNNING_MEAN, (units, 1)))
+                running.append(Group(layer, RUNNING_SPREAD, spread))
         return Layout((*groups, *running))
-
-    def _affine_groups(self, layer: int, units: int) -> list[Group]:
-        """Return the groups of gains and shifts of a layer with so many units; empty without."""
-        if self.affine is not True:  # none, or solved for: no weights
-            return []
-        gain, shift = Group(layer, GAIN, (units, 1)), Group(layer, SHIFT, (units, 1))
-        # The bias of normalized weights is a shift already.
-        return [gain] if self.normalize == WEIGHT_NORMALIZATION else [gain, shift]
-
-    def _running_groups(self, layer: int, units: int) -> list[Group]:
-        """Return the groups of running statistics of a layer with so many units.
-
-        The spread is a variance for each unit, or the covariance matrix of units that are whitened.
-        There are none unless the model keeps running statistics and normalizes over points.
-        """
-        if self.statistics != RUNNING or not self.needs_all_points:
-            return []
-        spread = (units, 1) if self.normalize == BATCH else (units, units)
-        return [Group(layer, RUNNING_MEAN, (units, 1)), Group(layer, RUNNING_SPREAD, spread)]
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
         """Return the weights of models at the start.
@@ -235,20 +217,17 @@ class Mlp:
         for group in layout.groups:
             array = np.zeros((count, *group.shape))
             if group.kind == WEIGHT:
-                array = self._deviation(group) * rng.standard_normal(array.shape)
+                outputs, inputs = group.shape
+                scale = self.start_scale
+                if isinstance(scale, str):
+                    scale = np.sqrt(START_VARIANCES[scale](inputs, outputs))
+                array = float(scale) * rng.standard_normal(array.shape)
             elif group.kind == GAIN:
                 array += 1
             elif group.kind == RUNNING_SPREAD:  # variances 1, or identity matrices
                 array += 1 if self.normalize == BATCH else np.eye(group.shape[0])
             arrays.append(array)
         return layout.join(arrays)
-
-    def _deviation(self, group: Group) -> float:
-        """Return the standard deviation of a group of kind `weight` at the start."""
-        if isinstance(self.start_scale, str):
-            outputs, inputs = group.shape
-            return float(np.sqrt(START_VARIANCES[self.start_scale](inputs, outputs)))
-        return float(self.start_scale)
 
     def scores(
         self,
@@ -259,6 +238,7 @@ class Mlp:
         collected: list[Moments] | None = None,
         formulas: Formulas = AUTOGRAD,
         targets: Array | None = None,
+        outputs: list[Any] | None = None,
     ) -> Any:
         """Return the scores `(R, C, p)` of points.
 
@@ -272,35 +252,20 @@ class Mlp:
                 none.
             formulas: The implementation of the layers.
             targets: The targets of x, (p,); used by models that solve for gain and shift alone.
-        """
-        outputs = self.layer_outputs(layout, arrays, x, moments, collected, formulas)
-        return deque(outputs, maxlen=1).pop()  # keeps the values of one layer at a time
-
-    def layer_outputs(
-        self,
-        layout: Layout,
-        arrays: Sequence[Any],
-        x: Array,
-        moments: Sequence[Moments] | None = None,
-        collected: list[Moments] | None = None,
-        formulas: Formulas = AUTOGRAD,
-    ) -> Iterator[Any]:
-        """Yield the values `(R, H, p)` of each layer, normalized where it is; the scores last.
-
-        The arguments are those of `scores`.
+            outputs: A list to which the values `(R, H, p)` of each layer are appended, normalized
+                where it is; None for none.
         """
         groups = {(group.layer, group.kind): array for group, array in zip(layout.groups, arrays)}
         h: Any = x.T
         for layer in range(len(self.hidden) + 1):
             h = self._multiply(groups, layer, h, formulas)
-            # Moments are of the normalized layers only, which are the first layers.
-            is_normalized = layer in self.normalized_layers
-            given = moments[layer] if moments is not None and is_normalized else None
-            normalize = partial(self._normalize, groups, layer, given, collected, formulas)
+            normalize = partial(self._normalize, groups, layer, moments, collected, formulas)
             h = normalize(h) if self.place == BEFORE else h
             h = formulas.activate(self.activation, h) if layer < len(self.hidden) else h
             h = normalize(h) if self.place == AFTER else h
-            yield h
+            if outputs is not None:
+                outputs.append(h)
+        return h
 
     def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
         """Return the sets of weights that can be multiplied by c > 0 without changing the scores.
@@ -323,7 +288,7 @@ class Mlp:
         has_bias = self.normalize == LAYER or self.place == AFTER
         positions = layout.positions()
         sets = []
-        for layer in self.normalized_layers if self.normalize != NONE else ():
+        for layer in self.normalized_layers:
             rows = positions[layer, WEIGHT]
             if has_bias:
                 rows = np.concatenate([rows, positions[layer, BIAS]], axis=1)
@@ -342,11 +307,8 @@ class Mlp:
         Returns:
             A mean and a spread for each normalized layer; empty where none are kept.
         """
-        running = {
-            kind: [array for group, array in zip(layout.groups, arrays) if group.kind == kind]
-            for kind in (RUNNING_MEAN, RUNNING_SPREAD)
-        }
-        return list(zip(running[RUNNING_MEAN], running[RUNNING_SPREAD]))
+        running = [a for group, a in zip(layout.groups, arrays) if group.kind in RUNNING_KINDS]
+        return list(zip(running[::2], running[1::2]))  # a mean, then a spread
 
     def _multiply(
         self, groups: dict[tuple[int, str], Any], layer: int, h: Any, formulas: Formulas
@@ -372,7 +334,7 @@ class Mlp:
         self,
         groups: dict[tuple[int, str], Any],
         layer: int,
-        moments: Moments | None,
+        moments: Sequence[Moments] | None,
         collected: list[Moments] | None,
         formulas: Formulas,
         h: Any,
@@ -382,38 +344,25 @@ class Mlp:
         Args:
             groups: The weights by layer and kind, each `(R, *shape)`.
             layer: The number of the layer.
-            moments: What the values are normalized by; None for their own moments.
+            moments: What the values of each layer are normalized by; None for their own moments.
             collected: A list to which the values' own moments are appended; None for none.
             formulas: The implementation.
             h: The values of the layer, `(R, H, p)`.
         """
-        if self.normalize in (NONE, WEIGHT_NORMALIZATION) or layer not in self.normalized_layers:
+        if layer not in self.normalized_layers or self.normalize == WEIGHT_NORMALIZATION:
             return h
         affine = (groups[layer, GAIN], groups[layer, SHIFT]) if self.affine is True else ()
+        given = moments[layer] if moments is not None else None
         if self.normalize in WHITENINGS:
-            whitened = self._whiten(moments, collected, formulas, h)
+            mean, covariance = formulas.covariance(h) if given is None else given
+            if collected is not None:
+                collected.append((mean, covariance))
+            options = self.normalize, self.epsilon, self.signs == FIXED, self.newton_iterations
+            whitened = anp.matmul(formulas.whitening(covariance, *options), h - mean)
             return whitened * affine[0] + affine[1] if affine else whitened
         axis = 1 if self.normalize == LAYER else 2  # over the units, or over the points
         if collected is not None:
             collected.append(formulas.moments(h, axis))
-        if moments is None:
+        if given is None:
             return formulas.standardize(h, axis, self.epsilon, affine)
-        return formulas.rescale(h, *moments, self.epsilon, affine)
-
-    def _whiten(
-        self,
-        moments: Moments | None,
-        collected: list[Moments] | None,
-        formulas: Formulas,
-        h: Any,
-    ) -> Any:
-        """Return values `(R, H, p)` whitened over points; see `_normalize` for the arguments.
-
-        The moments that are appended to `collected` are those that the values are whitened by.
-        """
-        mean, covariance = formulas.covariance(h) if moments is None else moments
-        if collected is not None:
-            collected.append((mean, covariance))
-        centred, is_fixed = h - mean, self.signs == FIXED
-        options = self.normalize, self.epsilon, is_fixed, self.newton_iterations
-        return anp.matmul(formulas.whitening(covariance, *options), centred)
+        return formulas.rescale(h, *given, self.epsilon, affine)
