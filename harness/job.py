@@ -32,10 +32,10 @@ from normbench.engine.schedule import check_schedule, with_schedule
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.columns import select_columns
 from normbench.engine.scheme.sparse import check_sparse
-from normbench.engine.settings import Settings
+from normbench.engine.settings import FITTED, Settings
 from normbench.engine.smaller import Smaller, smaller_problem
 from normbench.engine.start import same_function_weights, starting_weights
-from normbench.engine.statistics import FITTED, Statistics, check_statistics
+from normbench.engine.statistics import Statistics, check_statistics
 from normbench.engine.targets import check_cost, check_curvature, encode_targets, scores_of
 from normbench.measures.contract import Findings, FinishedJob
 from normbench.measures.judged import judge_descent
@@ -450,9 +450,10 @@ def _problems(job: Job, z: Points, z_test: Points) -> tuple[tuple[Problem, Probl
         # The scheme learns from other points at each step, so that each step transforms the points
         # anew: it needs the points before the scheme.
         assert plan.batches is not None
-        kind, window, scheme = settings.statistics, settings.window, deepcopy(job.normalizer)
-        statistics = Statistics(kind, window, scheme, data.x, plan.batches, z.dtype, z.shape[1])
-        plan = replace(plan, statistics=statistics, x=data.x, x_test=data.x_test)
+        kind, points = (settings.statistics, settings.window), (data.x, data.x_test)
+        scheme = deepcopy(job.normalizer)
+        statistics = Statistics(*kind, scheme, *points, plan.batches, z.dtype, z.shape[1])
+        plan = replace(plan, statistics=statistics)
     return (train, test), plan
 
 

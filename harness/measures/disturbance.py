@@ -3,8 +3,8 @@
 import numpy as np
 
 from normbench import names
-from normbench.engine.statistics import FITTED
 from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.settings import FITTED
 
 MAX_BATCHES = 50  # of the first pass
 

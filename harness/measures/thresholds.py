@@ -1,8 +1,8 @@
 """The largest curvature L and the threshold `2/L`, as theory predicts them before the descent."""
 
 from normbench import names
-from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import Findings, FinishedJob, Measure
+from normbench.settings import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.theory.spectra import LIMIT, effective_rank, step_threshold
 
 UNKNOWN = float("nan")

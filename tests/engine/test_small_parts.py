@@ -50,7 +50,7 @@ def test_units_of_the_features_change_no_bound_of_rounding(rng):
     ],
 )
 def test_a_checkpoint_holds_what_the_order_of_batches_depends_on(more, text):
-    assert Batches(100, 32, **more).description == text
+    assert door.plan(1, Batches(100, 32, **more)).order == text
 
 
 @pytest.mark.parametrize(
