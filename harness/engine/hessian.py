@@ -102,11 +102,9 @@ class Hessian(ABC):
 
         Lanczos starts from a vector of a fixed seed, so that equal Hessians give the same number.
         """
-        return (
-            float(np.linalg.eigvalsh(self.matrix())[-1])
-            if self.is_small
-            else self.largest_by_lanczos()
-        )
+        if self.is_small:
+            return float(np.linalg.eigvalsh(self.matrix())[-1])
+        return self.largest_by_lanczos()
 
     def krylov_eigenpairs(self, start: Array) -> tuple[Array, Array]:
         """Return approximate eigenvalues and eigenvectors from the Krylov space of a start.
@@ -166,28 +164,18 @@ class Hessian(ABC):
         Raises:
             scipy.sparse.linalg.ArpackError: Lanczos's method does not converge.
         """
-        scale = self._estimate_scale()
-        if not 0 < scale < np.inf:
-            # 0: a random vector is mapped to 0, as by a Hessian of zeros. Else a product overflows.
-            return (scale, scale) if scale == 0 else (float("nan"), float("nan"))
+        # A few steps of power iteration estimate, from below, the largest magnitude.
+        vector = np.random.default_rng(0).standard_normal(self.size)
+        scale = float(np.linalg.norm(vector))
+        for _ in range(SCALE_PRODUCTS):
+            vector = self.times((vector / scale).reshape(self.shape)).ravel()
+            scale = float(np.linalg.norm(vector))
+            if scale == 0:  # a random vector is mapped to 0, as by a Hessian of zeros
+                return 0.0, 0.0
+            if not scale < np.inf:  # a product overflows
+                return float("nan"), float("nan")
         smallest, largest = self._find_extremes("BE", EXTREMES_TOLERANCE, 4 * RESTARTS, scale / 2)
         return largest, smallest
-
-    def _estimate_scale(self) -> float:
-        """Return an estimate, from below, of the largest magnitude of an eigenvalue.
-
-        It comes from a few steps of power iteration. Where the length of a product is 0, infinite
-        or NaN, that length is returned.
-        """
-        vector, scale = np.random.default_rng(0).standard_normal(self.size), 0.0
-        vector /= np.linalg.norm(vector)
-        for _ in range(SCALE_PRODUCTS):
-            vector = self.times(vector.reshape(self.shape)).ravel()
-            scale = float(np.linalg.norm(vector))
-            if not 0 < scale < np.inf:
-                return scale
-            vector = vector / scale
-        return scale
 
     def _find_extremes(
         self, which: str, tolerance: float, restarts: int, shift: float = 0
@@ -279,10 +267,14 @@ class LinearHessian(Hessian):
                     curvatures = self.second[c, d, block][:, None]
                     hessian[c, :, d] += (points * curvatures).T @ points
         hessian /= len(self.x)
-        for c in range(classes):  # the upper blocks, by symmetry
-            for d in range(c):
+        penalty = 2 * np.asarray(self.l2, dtype=np.float64)
+        if penalty.ndim < 2:
+            penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
+        for c in range(classes):
+            hessian[c, 1:, c, 1:] += penalty
+            for d in range(c):  # the upper blocks, by symmetry
                 hessian[d, :, c] = hessian[c, :, d]
-        return add_penalty(hessian.reshape(self.size, -1), self.l2, self.shape)
+        return hessian.reshape(self.size, -1)
 
 
 def times_l2(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
@@ -296,24 +288,3 @@ def times_l2(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
         `(.., N)`.
     """
     return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
-
-
-def add_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Array:
-    """Add the Hessian of a penalty, `2 l2` and 0 for a bias, to a Hessian in place; return that.
-
-    Args:
-        matrix: `(D, D)`, D = C (N + 1), the weights of each class together, bias first.
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`, the same for every class.
-        shape: The shape of one model's weights, `(C, N + 1)`.
-
-    Returns:
-        The same matrix.
-    """
-    classes, width = shape
-    penalty = 2 * np.asarray(l2, dtype=np.float64)
-    if penalty.ndim < 2:
-        penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
-    for first in range(1, classes * width, width):  # the first weight of a class after its bias
-        slopes = slice(first, first + width - 1)
-        matrix[slopes, slopes] += penalty
-    return matrix

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import as_array, give_back
+from normbench.datasets.on_disk.points import give_back
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
@@ -21,7 +21,6 @@ ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its produc
 # A score of 0 by rounding, as a share of what `bound_rounding` multiplies. Measured in float64: up
 # to 3e-12 where 1,600 points are sphered together, in coordinates of their span.
 ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
-SAMPLE_POINTS = 1000  # whose sizes stand for all points'
 
 
 class Prepared(NamedTuple):
@@ -67,8 +66,11 @@ class Linear:
         """See `Model.prepare`."""
         bounds = None
         if problem.training is not None and problem.classify:
-            bounds = bound_rounding(weights, _entry_sizes(problem))
-        if self._leaves_out(problem):
+            bounds = bound_rounding(weights, problem.entry_sizes)
+        # Of a cost with kinks, rounding would choose the derivative where scores are equal.
+        is_smooth = problem.traits.shift_invariant and not problem.traits.piecewise
+        is_fused = hasattr(problem.cost, "fused") and problem.classes > 1
+        if self.leaves_out_class and is_smooth and is_fused:
             by_class = weights.swapaxes(0, 1)
             weights = np.subtract(by_class[:-1], by_class[-1], order="C")
             return Prepared(weights.reshape(-1, weights.shape[-1]), weights.shape[1], bounds)
@@ -93,7 +95,12 @@ class Linear:
         else:
             by_run = scores.reshape(runs, problem.classes, -1)
         if bounds is not None:
-            zero_rounded_scores(by_run, bounds)
+            # Points that are sphered together with the training points can be orthogonal to all of
+            # these. Weights that descend from zero give them the score 0, and rounding must not
+            # choose their class.
+            is_rounding = np.abs(by_run) < bounds[:, None, None]
+            if is_rounding.any():  # else the assignment would take as long as the comparison
+                by_run[is_rounding] = 0
         costs, counts = differentiate(
             problem.cost, by_run, targets, problem.classify, with_gradient
         )
@@ -147,26 +154,6 @@ class Linear:
         numbers = runs * problem.classes + width
         return max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
 
-    def _leaves_out(self, problem: Problem) -> bool:
-        """Return whether the last class is left out.
-
-        Of a cost with kinks, rounding would choose the derivative where scores are equal.
-        """
-        smooth = problem.traits.shift_invariant and not problem.traits.piecewise
-        is_fused = hasattr(problem.cost, "fused")
-        return self.leaves_out_class and smooth and is_fused and problem.classes > 1
-
-
-def _entry_sizes(problem: Problem) -> Array:
-    """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points."""
-    sizes = vars(problem).get("entry_sizes")  # kept beside the fields, which stay as they are
-    if sizes is None:
-        sample = as_array(problem.points[:SAMPLE_POINTS])
-        squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64) / len(sample)
-        sizes = np.sqrt(np.concatenate([[1.0], squares]))
-        vars(problem)["entry_sizes"] = sizes
-    return np.asarray(sizes)
-
 
 def bound_rounding(weights: Array, sizes: Array) -> Array:
     """Return the size below which a run's scores are 0 but for rounding.
@@ -183,18 +170,3 @@ def bound_rounding(weights: Array, sizes: Array) -> Array:
     factor = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
     with QUIET():
         return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
-
-
-def zero_rounded_scores(scores: Array, bounds: Array) -> None:
-    """Set to 0 the scores that are 0 but for rounding: those below their run's bound.
-
-    Points that are sphered together with the training points can be orthogonal to all of these.
-    Weights that descend from zero give them the score 0, and rounding must not choose their class.
-
-    Args:
-        scores: `(R, C, p)`, changed in place.
-        bounds: One for each run, `(R,)`, see `bound_rounding`.
-    """
-    rounded = np.abs(scores) < bounds[:, None, None]
-    if rounded.any():  # else the assignment would take as long as the comparison
-        scores[rounded] = 0

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.on_disk.points import Points, give_back, take_rows
+from normbench.datasets.on_disk.points import Points, as_array, give_back, take_rows
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
+SAMPLE_POINTS = 1000  # whose sizes stand for all points'
 Cost = Callable[[Any, Any], Any]
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 
@@ -127,6 +128,13 @@ class Problem:
         shape: tuple[int, ...] = self.model.shape(self.points.shape[1], self.classes)
         return shape
 
+    @cached_property
+    def entry_sizes(self) -> Array:
+        """The root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points."""
+        sample = as_array(self.points[:SAMPLE_POINTS])
+        squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64) / len(sample)
+        return np.asarray(np.sqrt(np.concatenate([[1.0], squares])))
+
     @property
     def convex(self) -> bool:
         """Whether the cost is convex in the weights."""
@@ -174,6 +182,7 @@ class Problem:
             misclassifications `(R,)`, counts of points, or None for real targets.
         """
         is_step, count = rows is not None, len(self.targets) if rows is None else len(rows)
+        is_drawn = is_step and isinstance(self.points, np.memmap)
 
         def sum_share(share: Share) -> list[tuple[slice, Sums]]:
             sums_of_runs = []
@@ -183,7 +192,7 @@ class Problem:
                     total: Sums | None = None
                     for block in blocks:
                         some = block if rows is None else rows[block]
-                        x = self._take(some)
+                        x = take_rows(self.points, some) if is_drawn else self.points[some]
                         sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
                         give_back(x)
                         total = sums if total is None else _add(total, sums)
@@ -195,13 +204,16 @@ class Problem:
         parts = list(chain(*threads.map_parallel(sum_share, shares)))
         costs, counts, gradient = _join(parts, weights) if len(parts) > 1 else parts[0][1]
         with QUIET():
-            self._average(weights, costs, gradient, count, size or count)
+            size = size or count
+            costs /= size
+            if gradient is not None:
+                gradient[..., self.model.descended(self)] /= size
+            if self.is_penalized:
+                penalty, slopes = self.model.penalty(self, weights)
+                costs += count / size * penalty
+                if gradient is not None:
+                    gradient += count / size * slopes
         return Evaluation(costs, gradient, np.asarray(counts) if self.classify else None)
-
-    def _take(self, some: Any) -> Points:
-        """Return some points, by a slice or by indices."""
-        is_drawn = isinstance(self.points, np.memmap) and not isinstance(some, slice)
-        return take_rows(self.points, some) if is_drawn else self.points[some]
 
     def count_threads(self, work: float) -> int:
         """Return how many threads share work, in multiples of that from which a second pays.
@@ -209,19 +221,6 @@ class Problem:
         Autograd traces in one thread: a cost of the user's own stays on one.
         """
         return threads.count_worthwhile(work) if hasattr(self.cost, "fused") else 1
-
-    def _average(
-        self, weights: Array, costs: Array, gradient: Array | None, count: int, size: int
-    ) -> None:
-        """Turn sums over `count` points into means, and add the penalty, in place."""
-        costs /= size
-        if gradient is not None:
-            gradient[..., self.model.descended(self)] /= size
-        if self.is_penalized:
-            penalty, slopes = self.model.penalty(self, weights)
-            costs += count / size * penalty
-            if gradient is not None:
-                gradient += count / size * slopes
 
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
