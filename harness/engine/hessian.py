@@ -1,23 +1,7 @@
-"""Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues.
-
-A cost is a sum over points, so its second derivative in the scores of one point is a block `(C,
-C)`; autograd computes all blocks in C passes, for any cost. Where the scores are linear in the
-weights, the Hessian times a vector is then two products with the points.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+"""Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues."""
 
 import numpy as np
-from autograd import grad
-from autograd.core import make_vjp
 from numpy.typing import NDArray
-
-from normbench.datasets.on_disk.points import as_array, give_back
-from normbench.engine.products import in_float64, multiply, multiply_back
-from normbench.normalizers.decomposition import blocks as blocks_of
 
 Array = NDArray[np.float64]
 # The largest eigenvalues of sphered points lie close together: to get 1e-12 with 20 vectors took
@@ -32,60 +16,28 @@ NEGLIGIBLE_COMPONENT = 1e-10
 MAX_MATRIX_WEIGHTS = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
-def score_curvatures(
-    cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
-) -> Array:
-    """Return each point's second derivatives in its scores.
-
-    Args:
-        cost: A function of scores `(1, C, P)` and targets; its plain `formula` is differentiated
-            where it has a fused derivative, which autograd cannot differentiate again.
-        scores: (C, P).
-        targets: (P,).
-
-    Returns:
-        `(C, C, P)`: entry `[c, d, p]` is the second derivative of point p's cost in its scores c
-        and d, not divided by P. Each c takes one backward pass.
-
-    Raises:
-        ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
-    """
-    plain = getattr(cost, "formula", cost)
-    slopes = grad(lambda s: plain(s[None], targets)[0])
-    # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
-    pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
-    second_derivatives = np.empty((len(scores), *scores.shape))
-    row = np.zeros_like(scores)
-    for c in range(len(scores)):  # the derivatives of the slopes in score c, of all points at once
-        row[c] = 1
-        second_derivatives[c] = pull_back(row)
-        row[c] = 0
-    return second_derivatives
-
-
-class Hessian(ABC):
+class Hessian:
     """The second derivatives of a mean cost at one model's weights.
 
-    A Problem of another model defines `shape`, `times`, `matrix` and `is_zero`.
+    shape: of the weights, D numbers. is_zero: whether every second derivative is 0, as for a
+    piecewise linear cost.
     """
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the weights."""
+    shape: tuple[int, ...]
+    is_zero: bool = False
 
-    @property
-    @abstractmethod
-    def is_zero(self) -> bool:
-        """Whether every second derivative is 0, as for a piecewise linear cost."""
-
-    @abstractmethod
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction, in the weights' shape: a Hessian-vector product."""
+        raise NotImplementedError
 
-    @abstractmethod
     def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`, the weights in C order."""
+        """Return the Hessian as a matrix `(D, D)`, the weights in C order, from D products.
+
+        It is averaged with its transpose, from which rounding alone makes it differ.
+        """
+        units = np.eye(self.size).reshape(self.size, *self.shape)
+        columns = np.stack([self.times(unit).ravel() for unit in units])
+        return np.asarray((columns + columns.T) / 2)
 
     @property
     def size(self) -> int:
@@ -139,7 +91,8 @@ class Hessian(ABC):
         """Return the largest eigenvalue from Hessian-vector products alone.
 
         Its relative error is 1e-8 where some 160 products suffice, else 1e-4: eigenvalues that
-        crowd together at the top, as those of sphered points do, need not be distinguished.
+        crowd together at the top, as those of sphered points do, need not be distinguished. NaN
+        where a product overflows: ARPACK takes finite ones alone.
 
         Raises:
             scipy.sparse.linalg.ArpackError: Lanczos's method does not converge to 1e-4 either.
@@ -148,6 +101,8 @@ class Hessian(ABC):
 
         if self.is_zero:
             return 0.0
+        if not np.isfinite(self.times(np.ones(self.shape))).all():
+            return float("nan")
         try:
             return self._find_extremes("LA", FINE_TOLERANCE, RESTARTS)[0]
         except ArpackNoConvergence:
@@ -211,80 +166,3 @@ class Hessian(ABC):
             rng=0,
         )
         return [float(value) for value in np.sort(eigenvalues) + shift]
-
-
-@dataclass(frozen=True)
-class LinearHessian(Hessian):
-    """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
-
-    x: points (P, N), an array or sparse. second: `(C, C, P)`, the points' second derivatives in
-    their scores, from `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for
-    each feature `(N,)` or a matrix `(N, N)`.
-    """
-
-    x: Any
-    second: Array
-    l2: float | Array = 0.0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the weights, `(C, N + 1)`."""
-        return len(self.second), self.x.shape[1] + 1
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether every second derivative is 0."""
-        return not (self.second.any() or np.any(self.l2))
-
-    def times(self, direction: Array) -> Array:
-        """Return the Hessian times a direction `(C, N + 1)`."""
-        product, of_block = np.zeros_like(direction), np.empty_like(direction)
-        for block in blocks_of(len(self.x)):
-            rows = self.x[block]
-            x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
-            multiply(direction, x, scores)
-            multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
-            product += of_block
-            give_back(rows)
-        product /= len(self.x)
-        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
-        return product
-
-    def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`.
-
-        Its block of classes c and d is the mean over points of `h_cd [1 x]'[1 x]`, with h of
-        `second`; the penalty is added.
-        """
-        classes, width = self.shape
-        hessian = np.zeros((classes, width, classes, width))
-        for block in blocks_of(len(self.x)):
-            rows = self.x[block]
-            points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
-            give_back(rows)
-            for c in range(classes):
-                for d in range(c + 1):  # the lower blocks
-                    curvatures = self.second[c, d, block][:, None]
-                    hessian[c, :, d] += (points * curvatures).T @ points
-        hessian /= len(self.x)
-        penalty = 2 * np.asarray(self.l2, dtype=np.float64)
-        if penalty.ndim < 2:
-            penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
-        for c in range(classes):
-            hessian[c, 1:, c, 1:] += penalty
-            for d in range(c):  # the upper blocks, by symmetry
-                hessian[d, :, c] = hessian[c, :, d]
-        return hessian.reshape(self.size, -1)
-
-
-def times_l2(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
-    """Return slopes times an l2: half of the gradient of the penalty `sum l2 w^2`, or `w l2 w'`.
-
-    Args:
-        l2: One number, one for each feature `(N,)`, or a symmetric matrix `(N, N)`.
-        slopes: The weights without their bias, `(.., N)`.
-
-    Returns:
-        `(.., N)`.
-    """
-    return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)

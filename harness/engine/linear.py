@@ -1,16 +1,23 @@
-"""Scores that are linear in the weights: their sums over points, and their second derivatives."""
+"""Scores that are linear in the weights: their sums over points, and their second derivatives.
+
+A cost is a sum over points, so its second derivative in the scores of one point is a block `(C,
+C)`; autograd computes all blocks in C passes, for any cost. The Hessian times a vector is then two
+products with the points.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from autograd import grad
+from autograd.core import make_vjp
 
-from normbench.datasets.on_disk.points import give_back
+from normbench.datasets.on_disk.points import Points, as_array, give_back
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
-from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
-from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
-from normbench.engine.products import in_float64, multiply, multiply_back
+from normbench.engine.hessian import Hessian
+from normbench.engine.problem import QUIET, Array, Cost, Problem, Share, Sums, differentiate
+from normbench.normalizers.decomposition import blocks as blocks_of
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
@@ -55,7 +62,10 @@ class Linear:
         return scores, features if self.has_bias_column else features + 1
 
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
-        """See `Model.shares`: threads share the points."""
+        """Return what each thread sums of so many runs and points, in blocks: a part of the points.
+
+        is_step: whether the points are those that a step sees, and not those of a record.
+        """
         multiplied = points * (problem.shape[1] + ELEMENTWISE)
         count = problem.count_threads(runs * problem.classes * multiplied / PARALLEL_WORK)
         size = self._points_of_block(problem, runs)
@@ -63,7 +73,7 @@ class Linear:
         return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
-        """See `Model.prepare`."""
+        """Return what the sums over all blocks of points need of weights `(R, *shape)`."""
         bounds = None
         if problem.training is not None and problem.classify:
             bounds = bound_rounding(weights, problem.entry_sizes)
@@ -80,15 +90,12 @@ class Linear:
     def sums(
         self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
     ) -> Sums:
-        """See `Model.sums`."""
+        """Return the sums over points x (p, N) with targets (p,), without the penalty."""
         rows, runs, bounds = prepared
         is_left_out = len(rows) < runs * problem.classes
-        scores = threads.scratch("scores", (runs * problem.classes, len(targets)), rows.dtype)
+        scores = np.empty((runs * problem.classes, len(targets)), rows.dtype)
         derivative = scores[: len(rows)]
-        if self.has_bias_column:
-            np.matmul(rows, x.T, out=derivative)
-        else:
-            multiply(rows, x, derivative)
+        multiply(rows, x, derivative)
         scores[len(rows) :] = 0  # of a class that is left out
         if is_left_out:
             by_run = scores.reshape(problem.classes, runs, -1).swapaxes(0, 1)
@@ -107,10 +114,7 @@ class Linear:
         if not with_gradient:
             return Sums(costs, counts, None)
         slopes = np.empty(rows.shape, rows.dtype)
-        if self.has_bias_column:
-            np.matmul(derivative, x, out=slopes)
-        else:
-            multiply_back(derivative, x, slopes)
+        multiply_back(derivative, x, slopes)
         shape = (runs, problem.classes, rows.shape[1])
         if not is_left_out:
             return Sums(costs, counts, slopes.reshape(shape))
@@ -121,11 +125,14 @@ class Linear:
         return Sums(costs, counts, gradient)
 
     def descended(self, problem: Problem) -> slice:
-        """See `Model.descended`: all weights."""
+        """Return which of the last axis of the weights are descended: all."""
         return slice(None)
 
     def penalty(self, problem: Problem, weights: Array) -> tuple[Array, Array]:
-        """See `Model.penalty`: `sum l2 w^2`, or `sum w l2 w'` of a matrix, not on the bias."""
+        """Return the penalty `(R,)` at weights `(R, *shape)` and its gradient `(R, *shape)`.
+
+        It is `sum l2 w^2`, or `sum w l2 w'` of a matrix, not on the bias.
+        """
         slopes = weights[:, :, 1:]
         products = times_l2(problem.l2, slopes)
         gradient = np.zeros_like(weights)
@@ -133,11 +140,11 @@ class Linear:
         return np.einsum("rcn,rcn->r", products, slopes), gradient
 
     def scores(self, problem: Problem, weights: Array, x: Array) -> Array:
-        """See `Model.scores`."""
+        """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
         return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
 
     def hessian(self, problem: Problem, weights: Array) -> Hessian:
-        """See `Model.hessian`."""
+        """Return the second derivatives at the weights of one model."""
         weights = weights.astype(np.float64, copy=False)
         scores = np.empty((len(weights), len(problem.targets)))
         size = self._points_of_block(problem, 1)
@@ -170,3 +177,143 @@ def bound_rounding(weights: Array, sizes: Array) -> Array:
     factor = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
     with QUIET():
         return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
+
+
+def score_curvatures(cost: Cost, scores: Array, targets: Array) -> Array:
+    """Return each point's second derivatives in its scores.
+
+    Args:
+        cost: A function of scores `(1, C, P)` and targets; its plain `formula` is differentiated
+            where it has a fused derivative, which autograd cannot differentiate again.
+        scores: (C, P).
+        targets: (P,).
+
+    Returns:
+        `(C, C, P)`: entry `[c, d, p]` is the second derivative of point p's cost in its scores c
+        and d, not divided by P. Each c takes one backward pass.
+
+    Raises:
+        ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
+    """
+    plain = getattr(cost, "formula", cost)
+    slopes = grad(lambda s: plain(s[None], targets)[0])
+    # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
+    pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
+    second_derivatives = np.empty((len(scores), *scores.shape))
+    row = np.zeros_like(scores)
+    for c in range(len(scores)):  # the derivatives of the slopes in score c, of all points at once
+        row[c] = 1
+        second_derivatives[c] = pull_back(row)
+        row[c] = 0
+    return second_derivatives
+
+
+class LinearHessian(Hessian):
+    """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
+
+    x: points (P, N), an array or sparse. second: `(C, C, P)`, the points' second derivatives in
+    their scores, from `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for
+    each feature `(N,)` or a matrix `(N, N)`.
+    """
+
+    def __init__(self, x: Any, second: Array, l2: float | Array = 0.0) -> None:
+        self.x, self.second, self.l2 = x, second, l2
+        self.shape = len(second), x.shape[1] + 1
+        self.is_zero = not (second.any() or np.any(l2))
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        product, of_block = np.zeros_like(direction), np.empty_like(direction)
+        for block in blocks_of(len(self.x)):
+            rows = self.x[block]
+            x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
+            multiply(direction, x, scores)
+            multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
+            product += of_block
+            give_back(rows)
+        product /= len(self.x)
+        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
+        return product
+
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`.
+
+        Its block of classes c and d is the mean over points of `h_cd [1 x]'[1 x]`, with h of
+        `second`; the penalty is added.
+        """
+        classes, width = self.shape
+        hessian = np.zeros((classes, width, classes, width))
+        for block in blocks_of(len(self.x)):
+            rows = self.x[block]
+            points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
+            give_back(rows)
+            for c in range(classes):
+                for d in range(c + 1):  # the lower blocks
+                    curvatures = self.second[c, d, block][:, None]
+                    hessian[c, :, d] += (points * curvatures).T @ points
+        hessian /= len(self.x)
+        penalty = 2 * np.asarray(self.l2, dtype=np.float64)
+        if penalty.ndim < 2:
+            penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
+        for c in range(classes):
+            hessian[c, 1:, c, 1:] += penalty
+            for d in range(c):  # the upper blocks, by symmetry
+                hessian[d, :, c] = hessian[c, :, d]
+        return hessian.reshape(self.size, -1)
+
+
+def times_l2(l2: float | Array, slopes: Array) -> Array:
+    """Return slopes times an l2: half of the gradient of the penalty `sum l2 w^2`, or `w l2 w'`.
+
+    Args:
+        l2: One number, one for each feature `(N,)`, or a symmetric matrix `(N, N)`.
+        slopes: The weights without their bias, `(.., N)`.
+
+    Returns:
+        `(.., N)`.
+    """
+    return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
+
+
+def multiply(weights: Array, x: Points, out: Array) -> None:
+    """Write the scores of points under k rows of weights.
+
+    Args:
+        weights: `(k, N + 1)`, bias first; `(k, N)` where the points have a column for it.
+        x: Points (p, N).
+        out: `(k, p)`.
+    """
+    if weights.shape[1] == x.shape[1]:  # the points have a column for the bias
+        np.matmul(weights, x.T, out=out)
+        return
+    slopes = weights[:, 1:]
+    if isinstance(x, SparsePoints):  # the left factor, so that the product is transposed
+        out[...] = (x.csr @ slopes.T).T
+        out -= (slopes @ x.offset)[:, None]
+    else:
+        np.matmul(slopes, x.T, out=out)
+    out += weights[:, :1]
+
+
+def multiply_back(derivative: Array, x: Points, out: Array) -> None:
+    """Write derivatives by scores times the points `[1 x]`.
+
+    Args:
+        derivative: `(k, p)`.
+        x: Points (p, N).
+        out: `(k, N + 1)`, or `(k, N)`.
+    """
+    if out.shape[1] == x.shape[1]:
+        np.matmul(derivative, x, out=out)
+        return
+    derivative.sum(axis=1, out=out[:, 0])
+    if isinstance(x, SparsePoints):
+        out[:, 1:] = (x.csr.T @ derivative.T).T
+        out[:, 1:] -= out[:, :1] * x.offset
+    else:
+        np.matmul(derivative, x, out=out[:, 1:])
+
+
+def in_float64(x: Points) -> Any:
+    """Return points in float64: themselves where they are of that type."""
+    return x if x.dtype == np.float64 else x.astype(np.float64)

@@ -40,7 +40,7 @@ class Plan:
     @property
     def order(self) -> str:
         """What the points of each update depend on, for checkpoints; empty where all of them."""
-        if self.batches is None:
+        if self.batches is None or self.batches.size == self.batches.points:
             return ""
         batches, moved = self.batches, self.statistics
         kind = f" {moved.kind} {moved.window}" if moved else ""
@@ -91,18 +91,15 @@ def plan_of(settings: Settings, train: Problem) -> Plan:
         # A fold of cross-validation may have fewer points than a batch: all of them are then one.
         order = settings.batch_order, settings.batch_seed, settings.records_per_pass
         batches = Batches(count, min(settings.batch, count), *order)
-    if train.linear is not None:
-        return Plan(settings.records, batches)
-    mlp = train.model.mlp
-    if batches is None and mlp.needs_all_points and mlp.statistics == RUNNING:
-        # One batch of all points: its statistics move the running ones at each step.
-        batches = Batches(count, count, CYCLIC)
-    if batches is None:
-        return Plan(settings.records)
     notes = []
-    if mlp.needs_all_points:
-        batches = join_single_point(batches)
-        notes.append(STATISTICS_NOTES.get(mlp.statistics, ""))
-    if batches.joins_last:
+    if train.linear is None:
+        mlp = train.model.mlp
+        if batches is None and mlp.has_running_statistics:
+            # One batch of all points: its statistics move the running ones at each step.
+            batches = Batches(count, count, CYCLIC)
+        if batches is not None and mlp.needs_all_points:
+            batches = join_single_point(batches)
+            notes.append(STATISTICS_NOTES.get(mlp.statistics, ""))
+    if batches is not None and batches.joins_last:
         notes.append("the last batch of a pass has one point more, which else were alone")
     return Plan(settings.records, batches, note="; ".join(filter(None, notes)))

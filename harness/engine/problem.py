@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from autograd.core import make_vjp
@@ -52,44 +52,6 @@ class Sums(NamedTuple):
     gradient: Array | None
 
 
-class Model(Protocol):
-    """How the scores of points follow from weights.
-
-    is_linear: scores are linear in the weights, `(C, N + 1)`.
-    """
-
-    is_linear: bool
-
-    def shape(self, features: int, scores: int) -> tuple[int, ...]:
-        """Return the shape of one model's weights, for N features and C scores of a point."""
-
-    def shares(self, problem: "Problem", runs: int, points: int, is_step: bool) -> list["Share"]:
-        """Return what each thread sums of so many runs and points, in blocks.
-
-        is_step: whether the points are those that a step sees, and not those of a record.
-        """
-
-    def prepare(self, problem: "Problem", weights: Array, is_step: bool) -> Any:
-        """Return what the sums over all blocks of points need of weights `(R, *shape)`."""
-
-    def sums(
-        self, problem: "Problem", prepared: Any, x: Any, targets: Array, with_gradient: bool
-    ) -> Sums:
-        """Return the sums over points x (p, N) with targets (p,), without the penalty."""
-
-    def descended(self, problem: "Problem") -> slice:
-        """Return which of the last axis of the weights are descended."""
-
-    def penalty(self, problem: "Problem", weights: Array) -> tuple[Array, Array]:
-        """Return the penalty `(R,)` at weights `(R, *shape)` and its gradient `(R, *shape)`."""
-
-    def scores(self, problem: "Problem", weights: Array, x: Array) -> Array:
-        """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
-
-    def hessian(self, problem: "Problem", weights: Array) -> Hessian:
-        """Return the second derivatives at the weights of one model."""
-
-
 # What a thread sums, one after another: some runs, and the blocks of their points.
 Share = list[tuple[slice, list[slice]]]
 
@@ -98,13 +60,13 @@ Share = list[tuple[slice, list[slice]]]
 class Problem:
     """The mean cost of a model's scores on points, a function of the model's weights.
 
-    model: how scores follow from weights, a `Model`. cost: a function of scores and targets.
-    points: (P, N), an array, a memory map or sparse points: anything whose rows can be sliced.
-    targets: (P,). classify: whether misclassified points are counted. classes: C, the number of
-    scores of a point. l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear
-    model also one number for each feature `(N,)`, or a matrix `(N, N)`. training: of held-out
-    points, the problem of the training points; None for the latter. together: how many points of a
-    record are normalized together; None for all.
+    model: how scores follow from weights, `linear.Linear` or `network.Network`. cost: a function of
+    scores and targets. points: (P, N), an array, a memory map or sparse points: anything whose rows
+    can be sliced. targets: (P,). classify: whether misclassified points are counted. classes: C,
+    the number of scores of a point. l2: adds `l2 sum w^2` over the weights that the model
+    penalizes; of a linear model also one number for each feature `(N,)`, or a matrix `(N, N)`.
+    training: of held-out points, the problem of the training points; None for the latter. together:
+    how many points of a record are normalized together; None for all.
     """
 
     model: Any
@@ -224,8 +186,7 @@ class Problem:
 
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
-        scores: Array = self.model.scores(self, weights, x)
-        return scores
+        return np.asarray(self.model.scores(self, weights, x))
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, in float64.

@@ -38,21 +38,20 @@ def check_statistics(kind: str, x: Points, l2_in: str, fit_on: str) -> None:
         UserError: The points are sparse or on disk; or the penalty or `fit_on` needs the same
             scheme at every step.
     """
-    if kind == FITTED:
-        return
-    setting = f"normalizer.statistics={kind}"
-    if not is_in_memory(x):
-        raise UserError(f"{setting}: takes dense points in memory; use statistics=fitted")
-    if l2_in == "features":
-        raise UserError(
-            f"{setting}: cost.l2_in=features would be another penalty at each step; use "
-            "cost.l2_in=transformed, or statistics=fitted"
-        )
-    if fit_on == "all":
-        raise UserError(
-            f"{setting}: a step sees training points alone; use dataset.fit_on=train, or "
-            "statistics=fitted"
-        )
+    for is_wrong, rule in (
+        (not is_in_memory(x), "takes dense points in memory; use statistics=fitted"),
+        (
+            l2_in == "features",
+            "cost.l2_in=features would be another penalty at each step; use "
+            "cost.l2_in=transformed, or statistics=fitted",
+        ),
+        (
+            fit_on == "all",
+            "a step sees training points alone; use dataset.fit_on=train, or statistics=fitted",
+        ),
+    ):
+        if is_wrong and kind != FITTED:
+            raise UserError(f"normalizer.statistics={kind}: {rule}")
 
 
 @dataclass(eq=False)
@@ -134,21 +133,17 @@ class Statistics:
         if self.seen_until > update:  # an earlier update: begin again
             self.seen_until, self.seen_scheme = -1, None
             self.is_seen[:] = False
-        before, by_blocks = self.seen_until, learns_by_blocks(self.scheme)
         while self.seen_until < update and not self.is_seen.all():
             self.seen_until += 1
             rows = self.batches.points_of(self.seen_until)
             # Each point is learned once; with replacement a batch may hold it twice.
             rows = np.unique(rows[~self.is_seen[rows]])
             self.is_seen[rows] = True
-            if by_blocks and len(rows):
+            if len(rows) and learns_by_blocks(self.scheme):
                 self.seen_scheme = self._fit(self.x[rows], self.seen_scheme)
-        if self.is_seen.all():
-            return None
-        # One fit, on the points of all updates so far.
-        if not by_blocks and self.seen_until > before:
-            self.seen_scheme = self._fit(self.x[self.is_seen])
-        return self.seen_scheme
+            elif len(rows):
+                self.seen_scheme = self._fit(self.x[self.is_seen])
+        return None if self.is_seen.all() else self.seen_scheme
 
     def _transform(self, scheme: Any, x: Array) -> Array | None:
         """Return points x (p, N) under a fitted scheme, (p, M); None for that of all points."""
@@ -169,11 +164,11 @@ class Statistics:
         scheme: a fitted scheme that learns from x in addition, in place; None for a new copy of the
         normalizer.
         """
-        if scheme is None:
-            scheme = deepcopy(self.scheme)
-            self._call_checked(fit_scheme, scheme, x, None)
-        else:
+        if scheme is not None:
             self._call_checked(scheme.partial_fit, x.astype(np.float64, copy=False))
+            return scheme
+        scheme = deepcopy(self.scheme)
+        self._call_checked(fit_scheme, scheme, x, None)
         return scheme
 
     def _call_checked(self, function: Callable[..., Any], *arguments: Any) -> Any:

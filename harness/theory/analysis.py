@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Points, is_in_memory
-from normbench.engine.hessian import Hessian, score_curvatures
+from normbench.engine.hessian import Hessian
+from normbench.engine.linear import score_curvatures
 from normbench.engine.problem import Cost, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import moment_rows

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.hessian import LinearHessian
+from normbench.engine.linear import LinearHessian
 from normbench.normalizers.decomposition import (
     CENTRED_POINTS_PER_BLOCK,
     QR_ROWS_PER_COLUMN,

@@ -9,7 +9,8 @@ from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
 from normbench.engine import threads
 from normbench.models import Mlp
-from normbench.models.network import ACTIVATIONS, START_VARIANCES
+from normbench.models.formulas import ACTIVATIONS
+from normbench.models.network import START_VARIANCES
 from normbench.theory.analysis import largest_curvature
 from tests import door
 
