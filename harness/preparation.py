@@ -13,8 +13,7 @@ from normbench.datasets import Dataset
 from normbench.engine.batches import check_batch
 from normbench.engine.linear import Linear
 from normbench.engine.midway import Checkpoint, SavedDescents
-from normbench.engine.network import Network
-from normbench.engine.network_steps import check_model, with_affine_and_running_steps
+from normbench.engine.network import Network, check_model, with_affine_and_running_steps
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.plan import plan_of, with_statistics
 from normbench.engine.preconditioner import with_fitted_scheme

@@ -40,11 +40,6 @@ class Batches:
         """The number of updates of a pass."""
         return -(-self.points // self.size) - self.joins_last  # the division is rounded up
 
-    @property
-    def description(self) -> str:
-        """The fields that determine the order, as a checkpoint holds them."""
-        return f"{self.size} {self.order} {self.seed} {self.records}"
-
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record; record 0 is the start."""
         passes, part = divmod(record, self.records)  # whole passes, and records of the next one
@@ -79,20 +74,6 @@ def draw_order(count: int, order: str, seed: int, number: int) -> Indices:
     rng = np.random.default_rng([seed, 0 if order == ONCE else number])
     drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
     return np.asarray(drawn, dtype=np.intp)
-
-
-def batches_of(settings: Settings, points: int) -> Batches | None:
-    """Return the batches of a descent; None where a step sees all points.
-
-    Args:
-        settings: The engine's, with the size, order and seed of the batches.
-        points: The number of points P. A fold of cross-validation may have fewer than a batch: then
-            all of them are one batch.
-    """
-    if settings.batch is None:
-        return None
-    order = settings.batch_order, settings.batch_seed, settings.records_per_pass
-    return Batches(points, min(settings.batch, points), *order)
 
 
 def join_single_point(batches: Batches) -> Batches:

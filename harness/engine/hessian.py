@@ -1,23 +1,7 @@
-"""Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues.
-
-A cost is a sum over points, so its second derivative in the scores of one point is a block `(C,
-C)`; autograd computes all blocks in C passes, for any cost. Where the scores are linear in the
-weights, the Hessian times a vector is then two products with the points.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+"""Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues."""
 
 import numpy as np
-from autograd import grad
-from autograd.core import make_vjp
 from numpy.typing import NDArray
-
-from normbench.datasets.on_disk.points import as_array, give_back
-from normbench.engine.products import in_float64, multiply, multiply_back
-from normbench.normalizers.decomposition import blocks as blocks_of
 
 Array = NDArray[np.float64]
 # The largest eigenvalues of sphered points lie close together: to get 1e-12 with 20 vectors took
@@ -32,60 +16,28 @@ NEGLIGIBLE_COMPONENT = 1e-10
 MAX_MATRIX_WEIGHTS = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
-def score_curvatures(
-    cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
-) -> Array:
-    """Return each point's second derivatives in its scores.
-
-    Args:
-        cost: A function of scores `(1, C, P)` and targets; its plain `formula` is differentiated
-            where it has a fused derivative, which autograd cannot differentiate again.
-        scores: (C, P).
-        targets: (P,).
-
-    Returns:
-        `(C, C, P)`: entry `[c, d, p]` is the second derivative of point p's cost in its scores c
-        and d, not divided by P. Each c takes one backward pass.
-
-    Raises:
-        ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
-    """
-    plain = getattr(cost, "formula", cost)
-    slopes = grad(lambda s: plain(s[None], targets)[0])
-    # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
-    pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
-    second_derivatives = np.empty((len(scores), *scores.shape))
-    row = np.zeros_like(scores)
-    for c in range(len(scores)):  # the derivatives of the slopes in score c, of all points at once
-        row[c] = 1
-        second_derivatives[c] = pull_back(row)
-        row[c] = 0
-    return second_derivatives
-
-
-class Hessian(ABC):
+class Hessian:
     """The second derivatives of a mean cost at one model's weights.
 
-    A Problem of another model defines `shape`, `times`, `matrix` and `is_zero`.
+    shape: of the weights, D numbers. is_zero: whether every second derivative is 0, as for a
+    piecewise linear cost.
     """
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the weights."""
+    shape: tuple[int, ...]
+    is_zero: bool = False
 
-    @property
-    @abstractmethod
-    def is_zero(self) -> bool:
-        """Whether every second derivative is 0, as for a piecewise linear cost."""
-
-    @abstractmethod
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction, in the weights' shape: a Hessian-vector product."""
+        raise NotImplementedError
 
-    @abstractmethod
     def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`, the weights in C order."""
+        """Return the Hessian as a matrix `(D, D)`, the weights in C order, from D products.
+
+        It is averaged with its transpose, from which rounding alone makes it differ.
+        """
+        units = np.eye(self.size).reshape(self.size, *self.shape)
+        columns = np.stack([self.times(unit).ravel() for unit in units])
+        return np.asarray((columns + columns.T) / 2)
 
     @property
     def size(self) -> int:
@@ -102,11 +54,9 @@ class Hessian(ABC):
 
         Lanczos starts from a vector of a fixed seed, so that equal Hessians give the same number.
         """
-        return (
-            float(np.linalg.eigvalsh(self.matrix())[-1])
-            if self.is_small
-            else self.largest_by_lanczos()
-        )
+        if self.is_small:
+            return float(np.linalg.eigvalsh(self.matrix())[-1])
+        return self.largest_by_lanczos()
 
     def krylov_eigenpairs(self, start: Array) -> tuple[Array, Array]:
         """Return approximate eigenvalues and eigenvectors from the Krylov space of a start.
@@ -141,7 +91,8 @@ class Hessian(ABC):
         """Return the largest eigenvalue from Hessian-vector products alone.
 
         Its relative error is 1e-8 where some 160 products suffice, else 1e-4: eigenvalues that
-        crowd together at the top, as those of sphered points do, need not be distinguished.
+        crowd together at the top, as those of sphered points do, need not be distinguished. NaN
+        where a product overflows: ARPACK takes finite ones alone.
 
         Raises:
             scipy.sparse.linalg.ArpackError: Lanczos's method does not converge to 1e-4 either.
@@ -150,6 +101,8 @@ class Hessian(ABC):
 
         if self.is_zero:
             return 0.0
+        if not np.isfinite(self.times(np.ones(self.shape))).all():
+            return float("nan")
         try:
             return self._find_extremes("LA", FINE_TOLERANCE, RESTARTS)[0]
         except ArpackNoConvergence:
@@ -166,28 +119,18 @@ class Hessian(ABC):
         Raises:
             scipy.sparse.linalg.ArpackError: Lanczos's method does not converge.
         """
-        scale = self._estimate_scale()
-        if not 0 < scale < np.inf:
-            # 0: a random vector is mapped to 0, as by a Hessian of zeros. Else a product overflows.
-            return (scale, scale) if scale == 0 else (float("nan"), float("nan"))
+        # A few steps of power iteration estimate, from below, the largest magnitude.
+        vector = np.random.default_rng(0).standard_normal(self.size)
+        scale = float(np.linalg.norm(vector))
+        for _ in range(SCALE_PRODUCTS):
+            vector = self.times((vector / scale).reshape(self.shape)).ravel()
+            scale = float(np.linalg.norm(vector))
+            if scale == 0:  # a random vector is mapped to 0, as by a Hessian of zeros
+                return 0.0, 0.0
+            if not scale < np.inf:  # a product overflows
+                return float("nan"), float("nan")
         smallest, largest = self._find_extremes("BE", EXTREMES_TOLERANCE, 4 * RESTARTS, scale / 2)
         return largest, smallest
-
-    def _estimate_scale(self) -> float:
-        """Return an estimate, from below, of the largest magnitude of an eigenvalue.
-
-        It comes from a few steps of power iteration. Where the length of a product is 0, infinite
-        or NaN, that length is returned.
-        """
-        vector, scale = np.random.default_rng(0).standard_normal(self.size), 0.0
-        vector /= np.linalg.norm(vector)
-        for _ in range(SCALE_PRODUCTS):
-            vector = self.times(vector.reshape(self.shape)).ravel()
-            scale = float(np.linalg.norm(vector))
-            if not 0 < scale < np.inf:
-                return scale
-            vector = vector / scale
-        return scale
 
     def _find_extremes(
         self, which: str, tolerance: float, restarts: int, shift: float = 0
@@ -223,97 +166,3 @@ class Hessian(ABC):
             rng=0,
         )
         return [float(value) for value in np.sort(eigenvalues) + shift]
-
-
-@dataclass(frozen=True)
-class LinearHessian(Hessian):
-    """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
-
-    x: points (P, N), an array or sparse. second: `(C, C, P)`, the points' second derivatives in
-    their scores, from `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for
-    each feature `(N,)` or a matrix `(N, N)`.
-    """
-
-    x: Any
-    second: Array
-    l2: float | Array = 0.0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the weights, `(C, N + 1)`."""
-        return len(self.second), self.x.shape[1] + 1
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether every second derivative is 0."""
-        return not (self.second.any() or np.any(self.l2))
-
-    def times(self, direction: Array) -> Array:
-        """Return the Hessian times a direction `(C, N + 1)`."""
-        product, of_block = np.zeros_like(direction), np.empty_like(direction)
-        for block in blocks_of(len(self.x)):
-            rows = self.x[block]
-            x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
-            multiply(direction, x, scores)
-            multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
-            product += of_block
-            give_back(rows)
-        product /= len(self.x)
-        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
-        return product
-
-    def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`.
-
-        Its block of classes c and d is the mean over points of `h_cd [1 x]'[1 x]`, with h of
-        `second`; the penalty is added.
-        """
-        classes, width = self.shape
-        hessian = np.zeros((classes, width, classes, width))
-        for block in blocks_of(len(self.x)):
-            rows = self.x[block]
-            points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
-            give_back(rows)
-            for c in range(classes):
-                for d in range(c + 1):  # the lower blocks
-                    curvatures = self.second[c, d, block][:, None]
-                    hessian[c, :, d] += (points * curvatures).T @ points
-        hessian /= len(self.x)
-        for c in range(classes):  # the upper blocks, by symmetry
-            for d in range(c):
-                hessian[d, :, c] = hessian[c, :, d]
-        return add_penalty(hessian.reshape(self.size, -1), self.l2, self.shape)
-
-
-def times_l2(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
-    """Return slopes times an l2: half of the gradient of the penalty `sum l2 w^2`, or `w l2 w'`.
-
-    Args:
-        l2: One number, one for each feature `(N,)`, or a symmetric matrix `(N, N)`.
-        slopes: The weights without their bias, `(.., N)`.
-
-    Returns:
-        `(.., N)`.
-    """
-    return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
-
-
-def add_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Array:
-    """Add the Hessian of a penalty, `2 l2` and 0 for a bias, to a Hessian in place; return that.
-
-    Args:
-        matrix: `(D, D)`, D = C (N + 1), the weights of each class together, bias first.
-        l2: One number, one for each feature `(N,)`, or a matrix `(N, N)`, the same for every class.
-        shape: The shape of one model's weights, `(C, N + 1)`.
-
-    Returns:
-        The same matrix.
-    """
-    classes, width = shape
-    penalty = 2 * np.asarray(l2, dtype=np.float64)
-    if penalty.ndim < 2:
-        penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
-    for first in range(1, classes * width, width):  # the first weight of a class after its bias
-        slopes = slice(first, first + width - 1)
-        matrix[slopes, slopes] += penalty
-    return matrix

@@ -1,16 +1,23 @@
-"""Scores that are linear in the weights: their sums over points, and their second derivatives."""
+"""Scores that are linear in the weights: their sums over points, and their second derivatives.
+
+A cost is a sum over points, so its second derivative in the scores of one point is a block `(C,
+C)`; autograd computes all blocks in C passes, for any cost. The Hessian times a vector is then two
+products with the points.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from autograd import grad
+from autograd.core import make_vjp
 
-from normbench.datasets.on_disk.points import as_array, give_back
+from normbench.datasets.on_disk.points import Points, as_array, give_back
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
-from normbench.engine.hessian import Hessian, LinearHessian, score_curvatures, times_l2
-from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
-from normbench.engine.products import in_float64, multiply, multiply_back
+from normbench.engine.hessian import Hessian
+from normbench.engine.problem import QUIET, Array, Cost, Problem, Share, Sums, differentiate
+from normbench.normalizers.decomposition import blocks as blocks_of
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
@@ -21,7 +28,6 @@ ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its produc
 # A score of 0 by rounding, as a share of what `bound_rounding` multiplies. Measured in float64: up
 # to 3e-12 where 1,600 points are sphered together, in coordinates of their span.
 ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
-SAMPLE_POINTS = 1000  # whose sizes stand for all points'
 
 
 class Prepared(NamedTuple):
@@ -58,11 +64,14 @@ class Linear:
     def start(
         self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
     ) -> Array:
-        """See `Model.start`: normal numbers of this scale."""
+        """Return normal numbers `(count, *shape)` of this scale to start from."""
         return scale * rng.standard_normal((count, *self.shape(features, scores)))
 
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
-        """See `Model.shares`: threads share the points."""
+        """Return what each thread sums of so many runs and points, in blocks: a part of the points.
+
+        is_step: whether the points are those that a step sees, and not those of a record.
+        """
         multiplied = points * (problem.shape[1] + ELEMENTWISE)
         count = problem.count_threads(runs * problem.classes * multiplied / PARALLEL_WORK)
         size = self._points_of_block(problem, runs)
@@ -70,11 +79,14 @@ class Linear:
         return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
-        """See `Model.prepare`."""
+        """Return what the sums over all blocks of points need of weights `(R, *shape)`."""
         bounds = None
         if problem.training is not None and problem.classify:
-            bounds = bound_rounding(weights, _entry_sizes(problem))
-        if self._leaves_out(problem):
+            bounds = bound_rounding(weights, problem.entry_sizes)
+        # Of a cost with kinks, rounding would choose the derivative where scores are equal.
+        is_smooth = problem.traits.shift_invariant and not problem.traits.piecewise
+        is_fused = hasattr(problem.cost, "fused") and problem.classes > 1
+        if self.leaves_out_class and is_smooth and is_fused:
             by_class = weights.swapaxes(0, 1)
             weights = np.subtract(by_class[:-1], by_class[-1], order="C")
             return Prepared(weights.reshape(-1, weights.shape[-1]), weights.shape[1], bounds)
@@ -84,32 +96,31 @@ class Linear:
     def sums(
         self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
     ) -> Sums:
-        """See `Model.sums`."""
+        """Return the sums over points x (p, N) with targets (p,), without the penalty."""
         rows, runs, bounds = prepared
         is_left_out = len(rows) < runs * problem.classes
-        scores = threads.scratch("scores", (runs * problem.classes, len(targets)), rows.dtype)
+        scores = np.empty((runs * problem.classes, len(targets)), rows.dtype)
         derivative = scores[: len(rows)]
-        if self.has_bias_column:
-            np.matmul(rows, x.T, out=derivative)
-        else:
-            multiply(rows, x, derivative)
+        multiply(rows, x, derivative)
         scores[len(rows) :] = 0  # of a class that is left out
         if is_left_out:
             by_run = scores.reshape(problem.classes, runs, -1).swapaxes(0, 1)
         else:
             by_run = scores.reshape(runs, problem.classes, -1)
         if bounds is not None:
-            zero_rounded_scores(by_run, bounds)
+            # Points that are sphered together with the training points can be orthogonal to all of
+            # these. Weights that descend from zero give them the score 0, and rounding must not
+            # choose their class.
+            is_rounding = np.abs(by_run) < bounds[:, None, None]
+            if is_rounding.any():  # else the assignment would take as long as the comparison
+                by_run[is_rounding] = 0
         costs, counts = differentiate(
             problem.cost, by_run, targets, problem.classify, with_gradient
         )
         if not with_gradient:
             return Sums(costs, counts, None)
         slopes = np.empty(rows.shape, rows.dtype)
-        if self.has_bias_column:
-            np.matmul(derivative, x, out=slopes)
-        else:
-            multiply_back(derivative, x, slopes)
+        multiply_back(derivative, x, slopes)
         shape = (runs, problem.classes, rows.shape[1])
         if not is_left_out:
             return Sums(costs, counts, slopes.reshape(shape))
@@ -120,11 +131,14 @@ class Linear:
         return Sums(costs, counts, gradient)
 
     def descended(self, problem: Problem) -> slice:
-        """See `Model.descended`: all weights."""
+        """Return which of the last axis of the weights are descended: all."""
         return slice(None)
 
     def penalty(self, problem: Problem, weights: Array) -> tuple[Array, Array]:
-        """See `Model.penalty`: `sum l2 w^2`, or `sum w l2 w'` of a matrix, not on the bias."""
+        """Return the penalty `(R,)` at weights `(R, *shape)` and its gradient `(R, *shape)`.
+
+        It is `sum l2 w^2`, or `sum w l2 w'` of a matrix, not on the bias.
+        """
         slopes = weights[:, :, 1:]
         products = times_l2(problem.l2, slopes)
         gradient = np.zeros_like(weights)
@@ -132,11 +146,11 @@ class Linear:
         return np.einsum("rcn,rcn->r", products, slopes), gradient
 
     def scores(self, problem: Problem, weights: Array, x: Array) -> Array:
-        """See `Model.scores`."""
+        """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
         return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
 
     def hessian(self, problem: Problem, weights: Array) -> Hessian:
-        """See `Model.hessian`."""
+        """Return the second derivatives at the weights of one model."""
         weights = weights.astype(np.float64, copy=False)
         scores = np.empty((len(weights), len(problem.targets)))
         size = self._points_of_block(problem, 1)
@@ -152,26 +166,6 @@ class Linear:
         width = 0 if isinstance(problem.points, SparsePoints) else problem.points.shape[1]
         numbers = runs * problem.classes + width
         return max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
-
-    def _leaves_out(self, problem: Problem) -> bool:
-        """Return whether the last class is left out.
-
-        Of a cost with kinks, rounding would choose the derivative where scores are equal.
-        """
-        smooth = problem.traits.shift_invariant and not problem.traits.piecewise
-        is_fused = hasattr(problem.cost, "fused")
-        return self.leaves_out_class and smooth and is_fused and problem.classes > 1
-
-
-def _entry_sizes(problem: Problem) -> Array:
-    """Return the root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points."""
-    sizes = vars(problem).get("entry_sizes")  # kept beside the fields, which stay as they are
-    if sizes is None:
-        sample = as_array(problem.points[:SAMPLE_POINTS])
-        squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64) / len(sample)
-        sizes = np.sqrt(np.concatenate([[1.0], squares]))
-        vars(problem)["entry_sizes"] = sizes
-    return np.asarray(sizes)
 
 
 def bound_rounding(weights: Array, sizes: Array) -> Array:
@@ -191,16 +185,141 @@ def bound_rounding(weights: Array, sizes: Array) -> Array:
         return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
 
 
-def zero_rounded_scores(scores: Array, bounds: Array) -> None:
-    """Set to 0 the scores that are 0 but for rounding: those below their run's bound.
-
-    Points that are sphered together with the training points can be orthogonal to all of these.
-    Weights that descend from zero give them the score 0, and rounding must not choose their class.
+def score_curvatures(cost: Cost, scores: Array, targets: Array) -> Array:
+    """Return each point's second derivatives in its scores.
 
     Args:
-        scores: `(R, C, p)`, changed in place.
-        bounds: One for each run, `(R,)`, see `bound_rounding`.
+        cost: A function of scores `(1, C, P)` and targets; its plain `formula` is differentiated
+            where it has a fused derivative, which autograd cannot differentiate again.
+        scores: (C, P).
+        targets: (P,).
+
+    Returns:
+        `(C, C, P)`: entry `[c, d, p]` is the second derivative of point p's cost in its scores c
+        and d, not divided by P. Each c takes one backward pass.
+
+    Raises:
+        ValueError, TypeError, NotImplementedError: Autograd has no second derivative of the cost.
     """
-    rounded = np.abs(scores) < bounds[:, None, None]
-    if rounded.any():  # else the assignment would take as long as the comparison
-        scores[rounded] = 0
+    plain = getattr(cost, "formula", cost)
+    slopes = grad(lambda s: plain(s[None], targets)[0])
+    # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
+    pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
+    second_derivatives = np.empty((len(scores), *scores.shape))
+    row = np.zeros_like(scores)
+    for c in range(len(scores)):  # the derivatives of the slopes in score c, of all points at once
+        row[c] = 1
+        second_derivatives[c] = pull_back(row)
+        row[c] = 0
+    return second_derivatives
+
+
+class LinearHessian(Hessian):
+    """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
+
+    x: points (P, N), an array or sparse. second: `(C, C, P)`, the points' second derivatives in
+    their scores, from `score_curvatures`. l2: adds `2 l2`, not on the bias: one number, one for
+    each feature `(N,)` or a matrix `(N, N)`.
+    """
+
+    def __init__(self, x: Any, second: Array, l2: float | Array = 0.0) -> None:
+        self.x, self.second, self.l2 = x, second, l2
+        self.shape = len(second), x.shape[1] + 1
+        self.is_zero = not (second.any() or np.any(l2))
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        product, of_block = np.zeros_like(direction), np.empty_like(direction)
+        for block in blocks_of(len(self.x)):
+            rows = self.x[block]
+            x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
+            multiply(direction, x, scores)
+            multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
+            product += of_block
+            give_back(rows)
+        product /= len(self.x)
+        product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
+        return product
+
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`.
+
+        Its block of classes c and d is the mean over points of `h_cd [1 x]'[1 x]`, with h of
+        `second`; the penalty is added.
+        """
+        classes, width = self.shape
+        hessian = np.zeros((classes, width, classes, width))
+        for block in blocks_of(len(self.x)):
+            rows = self.x[block]
+            points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
+            give_back(rows)
+            for c in range(classes):
+                for d in range(c + 1):  # the lower blocks
+                    curvatures = self.second[c, d, block][:, None]
+                    hessian[c, :, d] += (points * curvatures).T @ points
+        hessian /= len(self.x)
+        penalty = 2 * np.asarray(self.l2, dtype=np.float64)
+        if penalty.ndim < 2:
+            penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
+        for c in range(classes):
+            hessian[c, 1:, c, 1:] += penalty
+            for d in range(c):  # the upper blocks, by symmetry
+                hessian[d, :, c] = hessian[c, :, d]
+        return hessian.reshape(self.size, -1)
+
+
+def times_l2(l2: float | Array, slopes: Array) -> Array:
+    """Return slopes times an l2: half of the gradient of the penalty `sum l2 w^2`, or `w l2 w'`.
+
+    Args:
+        l2: One number, one for each feature `(N,)`, or a symmetric matrix `(N, N)`.
+        slopes: The weights without their bias, `(.., N)`.
+
+    Returns:
+        `(.., N)`.
+    """
+    return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
+
+
+def multiply(weights: Array, x: Points, out: Array) -> None:
+    """Write the scores of points under k rows of weights.
+
+    Args:
+        weights: `(k, N + 1)`, bias first; `(k, N)` where the points have a column for it.
+        x: Points (p, N).
+        out: `(k, p)`.
+    """
+    if weights.shape[1] == x.shape[1]:  # the points have a column for the bias
+        np.matmul(weights, x.T, out=out)
+        return
+    slopes = weights[:, 1:]
+    if isinstance(x, SparsePoints):  # the left factor, so that the product is transposed
+        out[...] = (x.csr @ slopes.T).T
+        out -= (slopes @ x.offset)[:, None]
+    else:
+        np.matmul(slopes, x.T, out=out)
+    out += weights[:, :1]
+
+
+def multiply_back(derivative: Array, x: Points, out: Array) -> None:
+    """Write derivatives by scores times the points `[1 x]`.
+
+    Args:
+        derivative: `(k, p)`.
+        x: Points (p, N).
+        out: `(k, N + 1)`, or `(k, N)`.
+    """
+    if out.shape[1] == x.shape[1]:
+        np.matmul(derivative, x, out=out)
+        return
+    derivative.sum(axis=1, out=out[:, 0])
+    if isinstance(x, SparsePoints):
+        out[:, 1:] = (x.csr.T @ derivative.T).T
+        out[:, 1:] -= out[:, :1] * x.offset
+    else:
+        np.matmul(derivative, x, out=out[:, 1:])
+
+
+def in_float64(x: Points) -> Any:
+    """Return points in float64: themselves where they are of that type."""
+    return x if x.dtype == np.float64 else x.astype(np.float64)

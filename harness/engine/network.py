@@ -1,22 +1,28 @@
-"""Scores of a network: their sums over points and their derivatives, by autograd."""
+"""Networks: sums over points and their derivatives, by autograd; their steps; their checks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from autograd import grad
 from autograd.core import VJPNode, add_outgrads, make_vjp
 from autograd.tracer import getval, new_box, toposort
 
+from normbench.costs.declaration import Traits
+from normbench.datasets.on_disk.points import is_in_memory
+from normbench.datasets.values import UserError
 from normbench.engine import threads
+from normbench.engine.batches import Batches, join_single_point
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
+from normbench.engine.settings import FITTED, Settings
 from normbench.models import Mlp
-from normbench.models.formulas import AUTOGRAD, Fused
-from normbench.models.layout import WEIGHT, Layout
-from normbench.models.network import BATCH, RUNNING
+from normbench.models.network import AFFINE_KINDS, BATCH, SOLVED, WEIGHT, Forward, Layout, Moments
+from normbench.optimizers import Optimizer
+from normbench.optimizers.contract import State, Update
+from normbench.settings import default
 
 # The activations, in bytes, of a block of points; and of the runs that a thread evaluates at once
 # where points that are normalized together are one block.
@@ -24,22 +30,12 @@ CACHED_BYTES = 1 << 24
 GROUP_BYTES = 1 << 24
 # Arrays as large as the activations that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12
+# The share of a batch's statistics in the running ones after an update.
+RUNNING_SHARE = 0.1
 # Numbers in the activations of a layer of all runs from which a second thread pays.
 PARALLEL_ACTIVATIONS = 300_000
-
-
-class Prepared(NamedTuple):
-    """What the sums over all points need of the weights of some runs.
-
-    weights: `(R, D)`. arrays: the same, one array `(R, *shape)` for each group of the layout.
-    moments: what the points are normalized by; None for their own moments. is_step: whether the
-    points are those that a step sees.
-    """
-
-    weights: Array
-    arrays: Sequence[Array]
-    moments: Sequence[Any] | None
-    is_step: bool
+# Of some runs, the weights `(R, D)` and what points are normalized by: None for their own moments.
+Prepared = tuple[Array, Sequence[Moments] | None]
 
 
 @dataclass(frozen=True)
@@ -64,11 +60,11 @@ class Network:
     def start(
         self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
     ) -> Array:
-        """See `Model.start`: the network has a scale of its own."""
+        """See `Linear.start`: the network has a scale of its own."""
         return self.mlp.start(_layout(self.mlp, features, scores), count, rng)
 
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
-        """See `Model.shares`: threads share the points, or the runs where points are coupled.
+        """See `Linear.shares`: threads share the points, or the runs where points are coupled.
 
         A last block of a single point joins the one before: by itself it has no variance to be
         normalized by.
@@ -96,111 +92,80 @@ class Network:
         ]
 
     def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
-        """See `Model.prepare`: the moments of a record are running ones or the training's."""
-        arrays, moments = self.layout(problem).split(weights), None
-        if not is_step:
-            moments = self._given_moments(problem, arrays)
-        return Prepared(weights, arrays, moments, is_step)
+        """See `Linear.prepare`: the moments of a record are running ones or the training's."""
+        return weights, None if is_step else self._given_moments(problem, weights)
 
     def sums(
         self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
     ) -> Sums:
-        """See `Model.sums`."""
-        layout, formulas = self.layout(problem), Fused(threads.memory_of_thread())
-        # A step moves running statistics towards those of its points.
-        is_running = prepared.is_step and layout.trained < layout.size
-        collected: list[Any] | None = [] if is_running else None
-
-        def compute_scores(arrays: Sequence[Any]) -> Any:
-            arguments = prepared.moments, collected, formulas, targets
-            return self.mlp.scores(layout, arrays, x, *arguments)
-
+        """See `Linear.sums`."""
+        layout, (weights, given) = self.layout(problem), prepared
+        arrays = layout.split(weights)
+        boxes, roots = _boxes(arrays) if with_gradient else (arrays, [])
+        passed = self.mlp.forward(layout, boxes, x, given, targets)
+        scores = np.array(getval(passed.scores), order="C")  # a copy: it becomes the derivative
+        costs, counts = differentiate(
+            problem.cost, scores, targets, problem.classify, with_gradient
+        )
         if not with_gradient:
-            scores = np.ascontiguousarray(compute_scores(prepared.arrays))
-            return Sums(
-                *differentiate(problem.cost, scores, targets, problem.classify, False), None
-            )
-        pull_back, scores = _trace(compute_scores, prepared.arrays)
-        derivative = np.ascontiguousarray(scores).copy()
-        costs, counts = differentiate(problem.cost, derivative, targets, problem.classify, True)
-        gradient = layout.join(pull_back(derivative))
-        if collected:
-            moments = [getval(a).reshape(len(gradient), -1) for pair in collected for a in pair]
-            running = prepared.weights[:, layout.trained :]
-            gradient[:, layout.trained :] = running - np.concatenate(moments, axis=1)
+            return Sums(costs, counts, None)
+        gradient = layout.join(_pull_back(passed.scores, scores, roots, arrays))
+        # A step moves running statistics towards those of its points; a record has them as moments.
+        if given is None and layout.trained < layout.size:
+            seen = layout.join([getval(array) for pair in passed.moments for array in pair])
+            gradient[:, layout.trained :] = weights[:, layout.trained :] - seen
         return Sums(costs, counts, gradient)
 
     def descended(self, problem: Problem) -> slice:
-        """See `Model.descended`: all weights but running statistics, which are the last."""
+        """See `Linear.descended`: all weights but running statistics, which are the last."""
         return slice(0, self.layout(problem).trained)
 
     def penalty(self, problem: Problem, weights: Array) -> tuple[Array, Array]:
-        """See `Model.penalty`: `l2 sum w^2` over the groups of kind `weight`."""
+        """See `Linear.penalty`: `l2 sum w^2` over the groups of kind `weight`."""
         penalized = np.where(self.layout(problem).mark(WEIGHT), weights, 0)
         squares = np.einsum("rd,rd->r", penalized, penalized)
         return problem.l2 * squares, 2 * problem.l2 * penalized
 
     def scores(self, problem: Problem, weights: Array, x: Array) -> Array:
-        """See `Model.scores`; points are normalized by the moments of the problem's points."""
+        """See `Linear.scores`; points are normalized by the moments of the problem's points."""
+        given = self._given_moments(problem, weights[None])
+        if given is None and self.mlp.needs_all_points:
+            given = self._forward(problem, weights[None]).moments
         layout = self.layout(problem)
-        arrays = layout.split(weights[None])
-        moments = self._given_moments(problem, arrays)
-        if moments is None and self.mlp.needs_all_points:
-            moments = self._moments(problem, arrays)
-        return np.asarray(self.mlp.scores(layout, arrays, x, moments)[0])
+        passed = self.mlp.forward(layout, layout.split(weights[None]), x, given)
+        return np.asarray(passed.scores[0])
 
     def hessian(self, problem: Problem, weights: Array) -> "NetworkHessian":
-        """See `Model.hessian`."""
-        return NetworkHessian(problem, self, weights.astype(np.float64))
+        """See `Linear.hessian`."""
+        return NetworkHessian(problem, weights.astype(np.float64))
 
-    def layer_outputs(self, problem: Problem, weights: Array) -> Iterator[Array]:
-        """Yield the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
-        layout = self.layout(problem)
-        arrays = layout.split(weights[None])
-        arguments = layout, arrays, problem.points, self._given_moments(problem, arrays)
+    def layer_outputs(self, problem: Problem, weights: Array) -> list[Array]:
+        """Return the values `(H, P)` of each layer on all points, of one model's weights `(D,)`."""
         with QUIET():
-            for values in self.mlp.layer_outputs(*arguments):
-                yield np.asarray(values[0])
+            given = self._given_moments(problem, weights[None])
+            passed = self._forward(problem, weights[None], given)
+        return [np.asarray(values[0]) for values in passed.outputs]
 
-    def mean_cost(self, problem: Problem, arrays: Sequence[Any]) -> Any:
-        """Return the cost of one model, as a function that autograd can differentiate twice.
-
-        It uses the cost's plain formula and the moments of all points, in float64.
-
-        Args:
-            problem: The problem of the training points.
-            arrays: One array `(1, *shape)` for each group of the layout, which autograd may trace.
-
-        Returns:
-            The mean over the points plus the penalty.
-        """
-        cost, layout = getattr(problem.cost, "formula", problem.cost), self.layout(problem)
-        x = problem.points.astype(np.float64, copy=False)
-        scores = self.mlp.scores(layout, arrays, x, targets=problem.targets)
-        value = cost(scores, problem.targets)[0] / len(problem.targets)
-        for group, array in zip(layout.groups, arrays):
-            if group.kind == WEIGHT and problem.is_penalized:
-                value = value + problem.l2 * (array**2).sum()
-        return value
-
-    def _given_moments(self, problem: Problem, arrays: Sequence[Array]) -> Sequence[Any] | None:
-        """Return the moments that recorded points are normalized by.
+    def _given_moments(self, problem: Problem, weights: Array) -> Sequence[Moments] | None:
+        """Return the moments that recorded points are normalized by, under weights `(R, D)`.
 
         They are the running moments or those of the training's points; None for the moments of the
         recorded points themselves, or of a model that normalizes over no points.
         """
         if not self.mlp.needs_all_points or self.mlp.statistics == BATCH:
             return None
-        if self.mlp.statistics == RUNNING:
-            return self.mlp.running_moments(self.layout(problem), arrays)
-        return self._moments(problem.training, arrays) if problem.training else None
+        if self.mlp.has_running_statistics:
+            layout = self.layout(problem)
+            return self.mlp.running_moments(layout, layout.split(weights))
+        return self._forward(problem.training, weights).moments if problem.training else None
 
-    def _moments(self, problem: Problem, arrays: Sequence[Array]) -> Sequence[Any]:
-        """Return the moments of all points of a problem under weights, layer by layer."""
-        collected: list[Any] = []
-        arguments = None, collected, AUTOGRAD, problem.targets
-        self.mlp.scores(self.layout(problem), arrays, problem.points, *arguments)
-        return collected
+    def _forward(
+        self, problem: Problem, weights: Array, given: Sequence[Moments] | None = None
+    ) -> Forward:
+        """Return what the layers make of all points of a problem under weights `(R, D)`."""
+        layout = self.layout(problem)
+        arrays = layout.split(weights)
+        return self.mlp.forward(layout, arrays, problem.points, given, problem.targets)
 
 
 @lru_cache(maxsize=64)
@@ -209,95 +174,200 @@ def _layout(mlp: Mlp, features: int, scores: int) -> Layout:
     return mlp.layout(features, scores)
 
 
-def _trace(
-    function: Callable[[Any], Any], arrays: Sequence[Array]
-) -> tuple[Callable[[Array], list[Array]], Array]:
-    """Return a function that computes derivatives, as `make_vjp` does, and the value of `function`.
+def _boxes(arrays: Sequence[Array]) -> tuple[list[Any], list[VJPNode]]:
+    """Return arrays as autograd traces them, and their nodes.
 
-    Unlike `make_vjp`, it changes no state that threads share; the calling thread must not be inside
-    another trace. Each array is traced by itself: if a tuple were traced, the derivative of each
-    entry would have zeros for all the others, and the work would grow with their number squared.
-
-    Args:
-        function: A function of a list of arrays.
-        arrays: The arrays at which it is evaluated.
-
-    Returns:
-        A function that maps the derivative by the value to the derivatives by each array; and the
-        value.
+    Unlike `make_vjp`, this changes no state that threads share; the calling thread must not be
+    inside another trace. Each array is traced by itself: if a tuple were traced, the derivative of
+    each entry would have zeros for all the others, and the work would grow with their number
+    squared.
     """
     roots = [VJPNode.new_root() for _ in arrays]
-    traced = function([new_box(array, 0, root) for array, root in zip(arrays, roots)])
+    return [new_box(array, 0, root) for array, root in zip(arrays, roots)], roots
 
-    def pull_back(slopes: Array) -> list[Array]:
-        """Return the derivatives by each array; zeros for one that the value does not use."""
-        # By node: the derivative, and autograd's flag of whether it may be changed in place.
-        derivatives = {traced._node: (slopes, False)}
-        root_derivatives = dict.fromkeys(roots)
-        # From the value back to the arrays, as autograd's own backward pass does.
-        for node in toposort(traced._node):
-            derivative = derivatives.pop(node)
-            if node in root_derivatives:
-                root_derivatives[node] = derivative[0]
-            for parent, share in zip(node.parents, node.vjp(derivative[0])):
-                derivatives[parent] = add_outgrads(derivatives.get(parent), share)
-        return [
-            np.zeros_like(array) if derivative is None else derivative
-            for array, derivative in zip(arrays, root_derivatives.values())
-        ]
 
-    return pull_back, traced._value
+def _pull_back(
+    traced: Any, slopes: Array, roots: Sequence[VJPNode], arrays: Sequence[Array]
+) -> list[Array]:
+    """Return derivatives by arrays from those by a traced value; zeros for arrays not in it."""
+    # By node: the derivative, and autograd's flag of whether it may be changed in place.
+    derivatives = {traced._node: (slopes, False)}
+    root_derivatives = {root: np.zeros_like(array) for root, array in zip(roots, arrays)}
+    # From the value back to the arrays, as autograd's own backward pass does.
+    for node in toposort(traced._node):
+        derivative = derivatives.pop(node)
+        if node in root_derivatives:
+            root_derivatives[node] = derivative[0]
+        for parent, share in zip(node.parents, node.vjp(derivative[0])):
+            derivatives[parent] = add_outgrads(derivatives.get(parent), share)
+    return list(root_derivatives.values())
 
 
 class NetworkHessian(Hessian):
     """The second derivatives of a network's mean cost at one model's weights, by autograd."""
 
-    def __init__(self, problem: Problem, network: Network, weights: Array) -> None:
-        self.problem, self.network, self.weights = problem, network, weights
-        self.layout = network.layout(problem)
-
-    @property
-    def shape(self) -> tuple[int]:
-        """The shape of the weights."""
-        return (len(self.weights),)
-
-    @property
-    def is_zero(self) -> bool:
-        """False: scores curve in the weights, whatever the cost."""
-        return False
+    def __init__(self, problem: Problem, weights: Array) -> None:
+        self.problem, self.weights, self.shape = problem, weights, weights.shape
+        self.layout: Layout = problem.model.layout(problem)
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(D,)`, by a derivative of the gradient."""
-        layout = self.layout
         with QUIET():
-            product = self._pull_back(layout.split(direction[None].astype(np.float64)))
-        return np.asarray(layout.join(product)[0])
+            product = self._pull_back(self.layout.split(direction[None].astype(np.float64)))
+        return np.asarray(self.layout.join(product)[0])
+
+    def _mean_cost(self, arrays: Sequence[Any]) -> Any:
+        """Return the mean cost plus the penalty, as autograd can differentiate it twice.
+
+        It uses the cost's plain formula and the moments of all points, in float64.
+
+        arrays: one `(1, *shape)` for each group of the layout, which autograd may trace.
+        """
+        problem, cost = self.problem, getattr(self.problem.cost, "formula", self.problem.cost)
+        x = problem.points.astype(np.float64, copy=False)
+        passed = problem.model.mlp.forward(self.layout, arrays, x, targets=problem.targets)
+        value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
+        for group, array in zip(self.layout.groups, arrays):
+            if group.kind == WEIGHT and problem.is_penalized:
+                value = value + problem.l2 * (array**2).sum()
+        return value
 
     @cached_property
     def _pull_back(self) -> Callable[[Sequence[Array]], Sequence[Array]]:
-        """A function from a direction to the Hessian times it, at the weights.
+        """A function from a direction to the Hessian times it, which is traced once.
 
-        It is traced once: every product uses it. Direction and product are one array `(1, *shape)`
-        for each group of the layout.
+        Direction and product are one array `(1, *shape)` for each group of the layout.
         """
-        slopes = grad(partial(self.network.mean_cost, self.problem))
         with QUIET():
-            pull_back, _ = make_vjp(slopes, self.layout.split(self.weights[None]))
+            pull_back, _ = make_vjp(grad(self._mean_cost), self.layout.split(self.weights[None]))
         return pull_back
 
-    def largest_by_lanczos(self) -> float:
-        """Return the largest eigenvalue; NaN where a product overflows.
 
-        See `Hessian.largest_by_lanczos`. ARPACK is not called with products that are not finite; a
-        product with ones tells.
-        """
-        is_finite = np.isfinite(self.times(np.ones_like(self.weights))).all()
-        return super().largest_by_lanczos() if is_finite else float("nan")
+def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optimizer:
+    """Return a step rule that steps gains, shifts and running statistics of a network separately.
 
-    def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`, from one product a column.
+    Gains and shifts have the model's `affine_step` as their step size, where it has one. Running
+    statistics r become `r - share (r - s)`, with the statistics s of the batch and the share
+    `RUNNING_SHARE`.
 
-        It is averaged with its transpose, from which rounding alone makes it differ.
-        """
-        columns = np.stack([self.times(unit) for unit in np.eye(len(self.weights))])
-        return np.asarray((columns + columns.T) / 2)
+    Args:
+        optimizer: The step rule of the weights.
+        train: The problem, of any kind.
+
+    Returns:
+        The step rule; the given one for linear scores, and where gains and shifts have the run's
+        step size and there are no running statistics.
+    """
+    if train.linear is not None:
+        return optimizer
+    layout, affine_step = train.model.layout(train), train.model.mlp.affine_step
+    trained = layout.trained
+    if trained == layout.size and affine_step is None:
+        return optimizer
+    is_affine = layout.mark(*AFFINE_KINDS)[:trained]
+
+    def init(weights: Array) -> State:
+        return optimizer.init(weights[:, :trained])
+
+    # It takes no objective: `check_model` refuses rules that use one.
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        sizes = step_size
+        if affine_step is not None:
+            sizes = np.where(is_affine, np.asarray(affine_step, weights.dtype), step_size)
+        stepped, state = optimizer.step(weights[:, :trained], gradient[:, :trained], state, sizes)
+        running = weights[:, trained:] - RUNNING_SHARE * gradient[:, trained:]
+        return np.concatenate([stepped, running.astype(weights.dtype)], axis=1), state
+
+    # Weights have steps of several kinds, so that neither trait of the rule holds for all of them.
+    return optimizer._replace(init=init, step=step, plain=False, rotation_equivariant=False)
+
+
+def check_model(
+    model: Mlp | None,
+    settings: Settings,
+    points: tuple[Any, Any],
+    optimizer: Optimizer,
+    l2_in: str,
+    cost_traits: Traits,
+) -> None:
+    """Check a model that is not linear against the settings, the points and the cost.
+
+    Args:
+        model: The model; None for the linear one, which always passes.
+        settings: The engine's.
+        points: The training points (P, N) and the held-out points (Q, N).
+        optimizer: The step rule.
+        l2_in: The weights that the penalty is on, `transformed` or `features`.
+        cost_traits: The traits that the cost declares.
+
+    Raises:
+        UserError: A setting is for the linear model alone, the optimizer does not take the model,
+            or a batch or part has one point, which would be normalized by itself.
+    """
+    if model is None:
+        return
+    scale, default_scale = settings.start_scale, default("start_scale")
+    # Whether the setting has a value that networks refuse, the setting, and the remedy.
+    remedies = [
+        (settings.start == "same_function", "start=same_function", "start=null"),
+        (
+            scale != default_scale,
+            f"start_scale={scale:g}",
+            f"start_scale={default_scale:g} and model.start_scale={scale:g}",
+        ),
+        (
+            settings.statistics != FITTED,
+            f"normalizer.statistics={settings.statistics}",
+            f"normalizer.statistics={FITTED}",
+        ),
+        (not is_in_memory(points[0]), "points that are not in memory", "dense points"),
+        (l2_in != "transformed", f"cost.l2_in={l2_in}", "cost.l2_in=transformed"),
+        (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
+    ]
+    for is_wrong, setting, remedy in remedies:
+        if is_wrong:
+            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
+    if settings.start == "zeros":
+        raise UserError(
+            "start=zeros: zero weights of a network are a stationary point; use start=null, which "
+            "draws the weights"
+        )
+    # Under these two settings a step does not follow the gradient of the cost alone.
+    if optimizer.needs_full_batch or optimizer.uses_objective:
+        own_steps = "model.statistics=running" if model.has_running_statistics else ""
+        if model.affine_step is not None:
+            own_steps = f"model.affine_step={model.affine_step}"
+        if own_steps:
+            raise UserError(
+                f"{own_steps}: the optimizer chooses its steps by the cost, as line_search, newton "
+                "and lbfgs do; use optimizer=gradient_descent"
+            )
+    if model.affine == SOLVED and not cost_traits.squares:
+        raise UserError(
+            "model.affine=solved: gain and shift are solved for cost=least_squares; use "
+            "model.affine=true, or that cost"
+        )
+    if not model.needs_all_points:
+        return
+    # A point by itself has no deviation to be normalized by. Held-out points are normalized by
+    # themselves only under the statistics of a batch.
+    train, test = map(len, points)
+    counts = [(settings.batch, f"batch={settings.batch}", "batch=2 or more")]
+    counts.append((train, "the data have 1 training point", "more points"))
+    if model.statistics == BATCH:
+        counts.append((test, "the data have 1 held-out point", "more of them"))
+    for count, setting, remedy in counts:  # a batch of None is all points
+        if count == 1:
+            raise UserError(
+                f"{setting}: model.normalize={model.normalize} needs two points or more, whose "
+                f"values have a deviation; use {remedy}, or model.normalize=layer"
+            )
+    # A pass has one update fewer where a last point joins the batch before, see `check_batch`.
+    batches = Batches(train, min(settings.batch or 1, train))
+    updates = join_single_point(batches).updates_per_pass
+    if settings.batch and settings.records_per_pass > updates:
+        raise UserError(
+            f"records_per_pass={settings.records_per_pass}: a pass over {train} points with "
+            f"batch={settings.batch} has {updates} updates, since the last point joins the batch "
+            f"before under model.normalize={model.normalize}; choose at most {updates}"
+        )

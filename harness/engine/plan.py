@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.on_disk.points import Points
-from normbench.engine.batches import Batches, batches_of, join_single_point
+from normbench.engine.batches import Batches, join_single_point
 from normbench.engine.problem import Array, Problem
 from normbench.engine.settings import Settings
 from normbench.engine.statistics import Statistics
@@ -26,15 +25,13 @@ class Plan:
 
     records: the number K of the last record; record 0 is the start. batches: None where each step
     follows the gradient of the recorded cost, so that a record is an update. statistics: those of a
-    scheme that move with the batches, else None; x and x_test are then the training and the test
-    points before the scheme. note: how steps or records differ from what their names say.
+    scheme that move with the batches, else None. note: how steps or records differ from what their
+    names say.
     """
 
     records: int
     batches: Batches | None = None
     statistics: Statistics | None = None
-    x: Any = None
-    x_test: Any = None
     note: str = ""
 
     @property
@@ -44,11 +41,12 @@ class Plan:
 
     @property
     def order(self) -> str:
-        """Which points each update sees, as a checkpoint holds it; empty where all of them."""
+        """What the points of each update depend on, for checkpoints; empty where all of them."""
         if self.batches is None or self.batches.size == self.batches.points:
             return ""
-        statistics = self.statistics.description if self.statistics else ""
-        return f"{self.batches.description} {statistics}".strip()
+        batches, moved = self.batches, self.statistics
+        kind = f" {moved.kind} {moved.window}" if moved else ""
+        return f"{batches.size} {batches.order} {batches.seed} {batches.records}{kind}"
 
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record."""
@@ -77,11 +75,9 @@ class Plan:
         It is the problem itself, unless the statistics of a scheme move: the points are then under
         the scheme of the latest update.
         """
-        scheme = self.statistics.scheme_after(updates) if self.statistics else None
-        if scheme is None or self.statistics is None:
-            return problem
-        x = self.x if problem.training is None else self.x_test
-        return problem.on(self.statistics.transform(scheme, x), problem.l2)
+        is_test = problem.training is not None
+        moved = self.statistics.of_record(updates, is_test) if self.statistics else None
+        return problem if moved is None else problem.on(moved, problem.l2)
 
 
 def plan_of(settings: Settings, train: Problem) -> Plan:
@@ -91,25 +87,27 @@ def plan_of(settings: Settings, train: Problem) -> Plan:
         settings: The engine's.
         train: The problem of the training points.
     """
-    batches = batches_of(settings, len(train.targets))
-    if train.linear is not None:
-        return Plan(settings.records, batches)
-    mlp = train.model.mlp
-    if batches is None and mlp.needs_all_points and mlp.statistics == RUNNING:
-        # One batch of all points: its statistics move the running ones at each step.
-        batches = Batches(len(train.targets), len(train.targets), CYCLIC)
-    if batches is None:
-        return Plan(settings.records)
+    count = len(train.targets)
+    batches: Batches | None = None
+    if settings.batch is not None:
+        # A fold of cross-validation may have fewer points than a batch: all of them are then one.
+        order = settings.batch_order, settings.batch_seed, settings.records_per_pass
+        batches = Batches(count, min(settings.batch, count), *order)
     notes = []
-    if mlp.needs_all_points:
-        batches = join_single_point(batches)
-        notes.append(STATISTICS_NOTES.get(mlp.statistics, ""))
-    if batches.joins_last:
+    if train.linear is None:
+        mlp = train.model.mlp
+        if batches is None and mlp.has_running_statistics:
+            # One batch of all points: its statistics move the running ones at each step.
+            batches = Batches(count, count, CYCLIC)
+        if batches is not None and mlp.needs_all_points:
+            batches = join_single_point(batches)
+            notes.append(STATISTICS_NOTES.get(mlp.statistics, ""))
+    if batches is not None and batches.joins_last:
         notes.append("the last batch of a pass has one point more, which else were alone")
     return Plan(settings.records, batches, note="; ".join(filter(None, notes)))
 
 
-def with_statistics(plan: Plan, settings: Settings, scheme: Any, data: Dataset, z: Points) -> Plan:
+def with_statistics(plan: Plan, settings: Settings, scheme: Any, data: Dataset, z: Array) -> Plan:
     """Return a plan whose scheme learns from other points at each step, where the settings say so.
 
     Each step then transforms the points anew, so that the plan has the points before the scheme.
@@ -117,6 +115,6 @@ def with_statistics(plan: Plan, settings: Settings, scheme: Any, data: Dataset, 
     if settings.statistics == FITTED:
         return plan
     assert plan.batches is not None
-    kind, window = settings.statistics, settings.window
-    statistics = Statistics(kind, window, scheme, data.x, plan.batches, z.dtype, z.shape[1])
-    return replace(plan, statistics=statistics, x=data.x, x_test=data.x_test)
+    kind, points = (settings.statistics, settings.window), (data.x, data.x_test)
+    statistics = Statistics(*kind, scheme, *points, plan.batches, z.dtype, z.shape[1])
+    return replace(plan, statistics=statistics)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from autograd.core import make_vjp
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.on_disk.points import Points, give_back, take_rows
+from normbench.datasets.on_disk.points import Points, as_array, give_back, take_rows
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
+SAMPLE_POINTS = 1000  # whose sizes stand for all points'
 Cost = Callable[[Any, Any], Any]
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 
@@ -51,49 +52,6 @@ class Sums(NamedTuple):
     gradient: Array | None
 
 
-class Model(Protocol):
-    """How the scores of points follow from weights.
-
-    is_linear: scores are linear in the weights, `(C, N + 1)`.
-    """
-
-    is_linear: bool
-
-    def shape(self, features: int, scores: int) -> tuple[int, ...]:
-        """Return the shape of one model's weights, for N features and C scores of a point."""
-
-    def start(
-        self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
-    ) -> Array:
-        """Return random weights `(count, *shape)` to start from; the scale is of linear ones."""
-
-    def shares(self, problem: "Problem", runs: int, points: int, is_step: bool) -> list["Share"]:
-        """Return what each thread sums of so many runs and points, in blocks.
-
-        is_step: whether the points are those that a step sees, and not those of a record.
-        """
-
-    def prepare(self, problem: "Problem", weights: Array, is_step: bool) -> Any:
-        """Return what the sums over all blocks of points need of weights `(R, *shape)`."""
-
-    def sums(
-        self, problem: "Problem", prepared: Any, x: Any, targets: Array, with_gradient: bool
-    ) -> Sums:
-        """Return the sums over points x (p, N) with targets (p,), without the penalty."""
-
-    def descended(self, problem: "Problem") -> slice:
-        """Return which of the last axis of the weights are descended."""
-
-    def penalty(self, problem: "Problem", weights: Array) -> tuple[Array, Array]:
-        """Return the penalty `(R,)` at weights `(R, *shape)` and its gradient `(R, *shape)`."""
-
-    def scores(self, problem: "Problem", weights: Array, x: Array) -> Array:
-        """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
-
-    def hessian(self, problem: "Problem", weights: Array) -> Hessian:
-        """Return the second derivatives at the weights of one model."""
-
-
 # What a thread sums, one after another: some runs, and the blocks of their points.
 Share = list[tuple[slice, list[slice]]]
 
@@ -102,13 +60,13 @@ Share = list[tuple[slice, list[slice]]]
 class Problem:
     """The mean cost of a model's scores on points, a function of the model's weights.
 
-    model: how scores follow from weights, a `Model`. cost: a function of scores and targets.
-    points: (P, N), an array, a memory map or sparse points: anything whose rows can be sliced.
-    targets: (P,). classify: whether misclassified points are counted. classes: C, the number of
-    scores of a point. l2: adds `l2 sum w^2` over the weights that the model penalizes; of a linear
-    model also one number for each feature `(N,)`, or a matrix `(N, N)`. training: of held-out
-    points, the problem of the training points; None for the latter. together: how many points of a
-    record are normalized together; None for all.
+    model: how scores follow from weights, `linear.Linear` or `network.Network`. cost: a function of
+    scores and targets. points: (P, N), an array, a memory map or sparse points: anything whose rows
+    can be sliced. targets: (P,). classify: whether misclassified points are counted. classes: C,
+    the number of scores of a point. l2: adds `l2 sum w^2` over the weights that the model
+    penalizes; of a linear model also one number for each feature `(N,)`, or a matrix `(N, N)`.
+    training: of held-out points, the problem of the training points; None for the latter. together:
+    how many points of a record are normalized together; None for all.
     """
 
     model: Any
@@ -131,6 +89,13 @@ class Problem:
         """The shape of one model's weights; those of R models are `(R, *shape)`."""
         shape: tuple[int, ...] = self.model.shape(self.points.shape[1], self.classes)
         return shape
+
+    @cached_property
+    def entry_sizes(self) -> Array:
+        """The root mean square of each entry of `[1 x]` `(N + 1,)`, over the first points."""
+        sample = as_array(self.points[:SAMPLE_POINTS])
+        squares = np.einsum("pn,pn->n", sample, sample, dtype=np.float64) / len(sample)
+        return np.asarray(np.sqrt(np.concatenate([[1.0], squares])))
 
     @property
     def convex(self) -> bool:
@@ -179,6 +144,7 @@ class Problem:
             misclassifications `(R,)`, counts of points, or None for real targets.
         """
         is_step, count = rows is not None, len(self.targets) if rows is None else len(rows)
+        is_drawn = is_step and isinstance(self.points, np.memmap)
 
         def sum_share(share: Share) -> list[tuple[slice, Sums]]:
             sums_of_runs = []
@@ -188,7 +154,7 @@ class Problem:
                     total: Sums | None = None
                     for block in blocks:
                         some = block if rows is None else rows[block]
-                        x = self._take(some)
+                        x = take_rows(self.points, some) if is_drawn else self.points[some]
                         sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
                         give_back(x)
                         total = sums if total is None else _add(total, sums)
@@ -200,13 +166,16 @@ class Problem:
         parts = list(chain(*threads.map_parallel(sum_share, shares)))
         costs, counts, gradient = _join(parts, weights) if len(parts) > 1 else parts[0][1]
         with QUIET():
-            self._average(weights, costs, gradient, count, size or count)
+            size = size or count
+            costs /= size
+            if gradient is not None:
+                gradient[..., self.model.descended(self)] /= size
+            if self.is_penalized:
+                penalty, slopes = self.model.penalty(self, weights)
+                costs += count / size * penalty
+                if gradient is not None:
+                    gradient += count / size * slopes
         return Evaluation(costs, gradient, np.asarray(counts) if self.classify else None)
-
-    def _take(self, some: Any) -> Points:
-        """Return some points, by a slice or by indices."""
-        is_drawn = isinstance(self.points, np.memmap) and not isinstance(some, slice)
-        return take_rows(self.points, some) if is_drawn else self.points[some]
 
     def count_threads(self, work: float) -> int:
         """Return how many threads share work, in multiples of that from which a second pays.
@@ -215,23 +184,9 @@ class Problem:
         """
         return threads.count_worthwhile(work) if hasattr(self.cost, "fused") else 1
 
-    def _average(
-        self, weights: Array, costs: Array, gradient: Array | None, count: int, size: int
-    ) -> None:
-        """Turn sums over `count` points into means, and add the penalty, in place."""
-        costs /= size
-        if gradient is not None:
-            gradient[..., self.model.descended(self)] /= size
-        if self.is_penalized:
-            penalty, slopes = self.model.penalty(self, weights)
-            costs += count / size * penalty
-            if gradient is not None:
-                gradient += count / size * slopes
-
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores `(C, p)` of points (p, N) under the weights of one model."""
-        scores: Array = self.model.scores(self, weights, x)
-        return scores
+        return np.asarray(self.model.scores(self, weights, x))
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, in float64.

@@ -138,10 +138,10 @@ def _is_in_span(given: Smaller, optimizer: Optimizer, work: float) -> bool:
     The rule must be rotation equivariant and need gradients alone, and the penalty must treat all
     features equally. The setup of some `4 N K^2` operations must take less than what steps save.
     """
-    train, is_equivariant = given.train, optimizer.rotation_equivariant
-    if not is_equivariant or optimizer.uses_objective or np.ndim(train.l2):
+    train = given.train
+    if not optimizer.rotation_equivariant or optimizer.uses_objective:
         return False
-    if train.points.dtype != np.float64:
+    if np.ndim(train.l2) or train.points.dtype != np.float64:
         return False
     points, features = train.points.shape
     coordinates = points + len(_nonzero_rows(given.start))

@@ -8,7 +8,7 @@ from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import as_array, iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.engine.problem import Array, Model
+from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import Applied
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
@@ -32,7 +32,7 @@ def default_start_name(cost: Any, model: Mlp | None = None) -> str:
 
 
 def starting_weights(
-    settings: Settings, model: Model, scores: int, applied: Applied, data: Dataset
+    settings: Settings, model: Any, scores: int, applied: Applied, data: Dataset
 ) -> Array:
     """Return the weights that the runs start from.
 

@@ -6,22 +6,23 @@ the time; and where other programs use the cores, the library's threads wait for
 product.
 """
 
-import threading
+import ctypes
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from math import prod, sqrt
+from math import sqrt
 from typing import Any, TypeVar
-
-import numpy as np
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
 MAX_POOL_THREADS = 1024
-_local = threading.local()
+# Parameters of glibc's `mallopt`, and the bytes beyond which memory goes back to the system.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+KEPT_BYTES, MAX_HEAP_ARRAY_BYTES = 1 << 28, 1 << 25
 
 
 @lru_cache(maxsize=1)
@@ -91,6 +92,7 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         The values, in the order of the arguments. An exception of `work` is raised here, after all
         threads have ended.
     """
+    _keep_pages()
     if len(arguments) == 1:
         return [work(arguments[0])]
     # Else the library would start threads of its own inside each of these.
@@ -103,24 +105,13 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         return [*(future.result() for future in futures), own_value]
 
 
-def memory_of_thread() -> dict[Any, Any]:
-    """Return arrays that the calling thread works in: pages that are mapped anew are slow."""
-    if not hasattr(_local, "memory"):
-        _local.memory = {}
-    memory: dict[Any, Any] = _local.memory
-    return memory
-
-
-def scratch(name: str, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return an array of undefined entries in the calling thread's memory.
-
-    It is valid until this thread asks for the same name again.
-    """
-    size, memory = prod(shape), memory_of_thread()
-    array = memory.get(name)
-    if array is None or len(array) < size or array.dtype != dtype:
-        array = memory[name] = np.empty(size, dtype)
-    return array[:size].reshape(shape)
+@lru_cache(maxsize=1)
+def _keep_pages() -> None:
+    """Let glibc keep the pages of freed arrays: each step needs as many, and new ones are slow."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(library, "mallopt"):
+        library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
+        library.mallopt(MMAP_THRESHOLD, MAX_HEAP_ARRAY_BYTES)
 
 
 @lru_cache(maxsize=1)

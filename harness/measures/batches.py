@@ -5,9 +5,9 @@ import numpy as np
 from normbench import names
 from normbench.datasets.on_disk.points import is_in_memory
 from normbench.engine.problem import Problem
-from normbench.engine.statistics import FITTED
 from normbench.measures.contract import Findings, FinishedJob, OfStep, measure
 from normbench.normalizers.decomposition import moment_rows
+from normbench.settings import FITTED
 from normbench.theory import batches as theory
 from normbench.theory import sizes
 

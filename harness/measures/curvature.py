@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.engine.hessian import MAX_MATRIX_WEIGHTS, Hessian
-from normbench.engine.statistics import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.measures.contract import (
     BEST_STEP,
     NOT_LINEAR,
@@ -23,6 +22,7 @@ from normbench.measures.contract import (
     scheduled_step_sizes,
     stretched_iterations,
 )
+from normbench.settings import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.theory import sizes, spectra
 from normbench.theory.analysis import extreme_curvatures, largest_curvature
 from normbench.theory.directions import UNIFORM_TOLERANCE, Directions

@@ -6,19 +6,9 @@ from typing import Any
 
 import autograd.numpy as anp
 
-from normbench.datasets.values import UserError, check_choice, check_switch, spell_setting
-from normbench.models.formulas import AUTOGRAD, Formulas
-from normbench.models.layout import Layout
-from normbench.models.network import (
-    ALL,
-    BATCH,
-    NONE,
-    RUNNING,
-    SOLVED,
-    Array,
-    Mlp,
-    Moments,
-)
+from normbench.datasets.values import check_choice
+from normbench.models.formulas import TANH, Moments
+from normbench.models.network import ALL, BATCH, BEFORE, NONE, RUNNING, SOLVED, Forward, Layout, Mlp
 
 
 @dataclass(frozen=True)
@@ -39,62 +29,41 @@ class NormalizedScores(Mlp):
         """The layer of the scores."""
         return range(1)
 
-    @property
-    def solves_scores(self) -> bool:
-        """Whether gain and shift are solved for."""
-        return self.affine == SOLVED
+    def _exclusions(self) -> list[tuple[bool, str]]:
+        """See `Mlp._exclusions`: no solved gain and shift run."""
+        rule = (
+            "model.statistics=running: has no running gain and shift for model.affine=solved; use "
+            "model.statistics=all"
+        )
+        return [(self.affine == SOLVED and self.statistics == RUNNING, rule)]
 
-    def _check_affine(self) -> None:
-        """Raise `UserError` for another `affine` than true, false or solved.
-
-        Solved gain and shift have no running means, and are refused under running statistics.
-        """
-        if self.affine != SOLVED:
-            check_switch("model.affine", self.affine)
-        elif self.statistics == RUNNING:
-            raise UserError(
-                f"{spell_setting('model.statistics', RUNNING)}: has no running gain and shift for "
-                f"model.affine=solved; use {spell_setting('model.statistics', ALL)}"
-            )
-
-    def scores(
+    def forward(
         self,
         layout: Layout,
         arrays: Sequence[Any],
-        x: Array,
-        moments: Sequence[Moments] | None = None,
-        collected: list[Moments] | None = None,
-        formulas: Formulas = AUTOGRAD,
-        targets: Array | None = None,
-    ) -> Any:
-        """See `Mlp.scores`; targets: (p,), to which solved gain and shift are fitted.
+        x: Any,
+        given: Sequence[Moments] | None = None,
+        targets: Any = None,
+    ) -> Forward:
+        """See `Mlp.forward`; targets: (p,), to which solved gain and shift are fitted.
 
-        Solved gain and shift count as the last moments: they are taken from `moments` where these
-        are given, and are appended to `collected`.
+        Solved gain and shift `(R, 1, 1)` count as the last moments. They minimize the sum over
+        points of `(gain s + shift - y)^2`: the gain is `cov(s, y) / var(s)`, the shift `mean y -
+        gain mean s`.
         """
-        scores = super().scores(layout, arrays, x, moments, collected, formulas)
+        passed = super().forward(layout, arrays, x, given, targets)
         if self.affine != SOLVED:
-            return scores
-        if moments is None:
-            gain, shift = _fit_line(scores, targets)
+            return passed
+        if given is not None:  # collected last, on the points that fitted them
+            gain, shift = given[-1]
         else:
-            gain, shift = moments[-1]  # collected last, below, on the points that fitted them
-        if collected is not None:
-            collected.append((gain, shift))
-        return gain * scores + shift
-
-
-def _fit_line(scores: Any, targets: Any) -> Moments:
-    """Return the gain and shift `(R, 1, 1)` that fit scores `(R, 1, p)` to targets `(p,)` best.
-
-    They minimize the sum over points of `(gain s + shift - y)^2`: the gain is `cov(s, y) / var(s)`,
-    the shift `mean y - gain mean s`.
-    """
-    mean = anp.mean(scores, axis=2, keepdims=True)
-    centred = scores - mean
-    gain = anp.sum(centred * targets, axis=2, keepdims=True)
-    gain = gain / anp.sum(centred**2, axis=2, keepdims=True)
-    return gain, anp.mean(targets) - gain * mean
+            mean = anp.mean(passed.scores, axis=2, keepdims=True)
+            centred = passed.scores - mean
+            gain = anp.sum(centred * targets, axis=2, keepdims=True)
+            gain = gain / anp.sum(centred**2, axis=2, keepdims=True)
+            shift = anp.mean(targets) - gain * mean
+        moments = [*passed.moments, (gain, shift)]
+        return passed._replace(scores=gain * passed.scores + shift, moments=moments)
 
 
 def linear(
@@ -126,11 +95,5 @@ def linear(
     if check_choice("model.normalize", normalize, (NONE, BATCH)) == NONE:
         return None
     return NormalizedScores(
-        (),
-        start_scale=start_scale,
-        normalize=normalize,
-        epsilon=epsilon,
-        affine=affine,
-        affine_step=affine_step,
-        statistics=statistics,
+        (), TANH, start_scale, normalize, BEFORE, epsilon, affine, affine_step, statistics
     )

@@ -4,47 +4,27 @@ Activations are `(R, H, p)`: of R runs, H units and p points, as the scores `(R,
 take. The weights of a run are one flat array; `Layout` names its groups.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property
+from itertools import accumulate
+from math import prod
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import (
-    UserError,
-    check_choice,
-    check_integer,
-    check_list,
-    check_number,
-    check_switch,
-    spell_setting,
-)
-from normbench.models.formulas import (
-    ACTIVATIONS,
-    AUTOGRAD,
-    HOMOGENEOUS_ACTIVATIONS,
-    NEWTON,
-    PCA,
-    TEXTBOOK_RULE,
-    ZCA,
-    Formulas,
-)
-from normbench.models.layout import (
-    BIAS,
-    GAIN,
-    RUNNING_MEAN,
-    RUNNING_SPREAD,
-    SHIFT,
-    WEIGHT,
-    Group,
-    Layout,
-)
+from normbench.datasets import values
+from normbench.datasets.values import UserError, check_choice, check_number
+from normbench.models import formulas
+from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA, Moments
 
 Array = NDArray[Any]
+WEIGHT, BIAS, GAIN, SHIFT = "weight", "bias", "gain", "shift"
+RUNNING_MEAN, RUNNING_SPREAD = "running_mean", "running_spread"
+AFFINE_KINDS = (GAIN, SHIFT)
+RUNNING_KINDS = (RUNNING_MEAN, RUNNING_SPREAD)
 NONE, BATCH, LAYER, WEIGHT_NORMALIZATION = "none", "batch", "layer", "weight"
 WHITENINGS = (PCA, ZCA, NEWTON)
 NORMALIZATIONS = (NONE, BATCH, LAYER, WEIGHT_NORMALIZATION, *WHITENINGS)
@@ -59,7 +39,83 @@ START_VARIANCES: dict[str, Callable[[int, int], float]] = {
     "he": lambda inputs, outputs: 2 / inputs,
     "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
 }
-Moments = tuple[Any, Any]  # mean, and variance or covariance
+
+
+class Group(NamedTuple):
+    """Numbers of one kind of one layer; layers are counted from 0 on.
+
+    kind: `weight`, `bias`, `gain` or `shift`, which are descended; `running_mean` or
+    `running_spread` (a variance, or a covariance matrix), which follow the steps' statistics.
+    """
+
+    layer: int
+    kind: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of weights."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The groups of the flat weights of one model, one after the other; running ones are last."""
+
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """The number of weights of a model, D, running statistics included."""
+        return sum(group.size for group in self.groups)
+
+    @cached_property
+    def trained(self) -> int:
+        """The number of weights that are descended, which are the first ones."""
+        return self.size - int(self.mark(*RUNNING_KINDS).sum())
+
+    def mark(self, *kinds: str) -> Array:
+        """Return a mask `(D,)` of the weights that are of one of these kinds."""
+        return np.repeat(
+            [group.kind in kinds for group in self.groups], [group.size for group in self.groups]
+        )
+
+    def positions(self) -> dict[tuple[int, str], Array]:
+        """Return, by layer and kind, the indices of a group's numbers in the flat weights.
+
+        They are in the group's shape.
+        """
+        # The index of each weight, split as the weights of one run are.
+        arrays = self.split(np.arange(self.size)[None])
+        return {(group.layer, group.kind): array[0] for group, array in zip(self.groups, arrays)}
+
+    def split(self, weights: Array) -> tuple[Array, ...]:
+        """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views.
+
+        Their order is that of `groups`.
+        """
+        ends = accumulate(group.size for group in self.groups)
+        return tuple(
+            weights[:, end - group.size : end].reshape(len(weights), *group.shape)
+            for end, group in zip(ends, self.groups)
+        )
+
+    def join(self, arrays: Sequence[Array]) -> Array:
+        """Return arrays `(R, *shape)`, one a group, as flat weights `(R, D)`."""
+        return np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
+
+
+class Forward(NamedTuple):
+    """What the layers of a network make of points.
+
+    scores: `(R, C, p)`. moments: for each layer whose values are normalized, the mean and the
+    variance (or covariance) by which. outputs: the values `(R, H, p)` of each layer, normalized
+    where it is.
+    """
+
+    scores: Any
+    moments: list[Moments]
+    outputs: list[Any]
 
 
 @dataclass(frozen=True)
@@ -109,16 +165,16 @@ class Mlp:
 
     def __post_init__(self) -> None:
         """Check every field, then the combinations of them."""
-        rule = f"a list of units, such as {spell_setting('model.hidden', [100, 10])}"
-        sizes = check_list("model.hidden", self.hidden, rule)
-        checked = tuple(check_integer("model.hidden", size, at_least=1) for size in sizes)
-        object.__setattr__(self, "hidden", checked)
-        check_choice("model.activation", self.activation, ACTIVATIONS)
+        rule = f"a list of units, such as {values.spell_setting('model.hidden', [100, 10])}"
+        sizes = values.check_list("model.hidden", self.hidden, rule)
+        checked = (values.check_integer("model.hidden", size, at_least=1) for size in sizes)
+        object.__setattr__(self, "hidden", tuple(checked))
+        check_choice("model.activation", self.activation, formulas.ACTIVATIONS)
         check_choice("model.normalize", self.normalize, NORMALIZATIONS)
         check_choice("model.place", self.place, (BEFORE, AFTER))
         check_choice("model.statistics", self.statistics, EVALUATED_STATISTICS)
         check_choice("model.signs", self.signs, (FREE, FIXED))
-        check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
+        values.check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
         if self.affine_step is not None:
             check_number("model.affine_step", self.affine_step, above=0)
         if isinstance(self.epsilon, str):
@@ -129,40 +185,40 @@ class Mlp:
             check_choice("model.start_scale", self.start_scale, tuple(START_VARIANCES))
         else:
             check_number("model.start_scale", self.start_scale, above=0)
-        self._check_affine()
-        self._check_combinations()
+        if self.affine != SOLVED:
+            values.check_switch("model.affine", self.affine)
+        for is_wrong, rule in self._exclusions():
+            if is_wrong:
+                raise UserError(rule)
 
-    def _check_affine(self) -> None:
-        """Raise `UserError` for a gain and shift that hidden layers cannot have."""
-        if self.affine == SOLVED:
-            raise UserError(
-                f"{spell_setting('model.affine', SOLVED)}: gain and shift are solved for where "
-                "they make the scores, in model=linear; use model.affine=true"
-            )
-        check_switch("model.affine", self.affine)
-
-    def _check_combinations(self) -> None:
-        """Raise `UserError` for values that exclude one another.
-
-        A normalization needs a layer, weight normalization has no place after the activation, and
-        the textbook's rule is for standard deviations alone.
-        """
-        if self.normalize != NONE and not self.normalized_layers:
-            raise UserError(
-                f"{spell_setting('model.normalize', self.normalize)}: is for hidden layers, and "
-                f"there is none; choose {spell_setting('model.normalize', NONE)}, or units such as "
-                f"{spell_setting('model.hidden', [100])}"
-            )
-        if self.normalize == WEIGHT_NORMALIZATION and self.place == AFTER:
-            raise UserError(
-                f"{spell_setting('model.place', AFTER)}: normalized weights stand before the "
-                f"activation; leave it out, or choose {spell_setting('model.normalize', BATCH)}"
-            )
-        if self.epsilon == TEXTBOOK_RULE and self.normalize not in (NONE, BATCH, LAYER):
-            raise UserError(
-                f"{spell_setting('model.epsilon', TEXTBOOK_RULE)}: is for standard deviations; "
-                f"give a number, or choose {spell_setting('model.normalize', BATCH)}"
-            )
+    def _exclusions(self) -> list[tuple[bool, str]]:
+        """Return whether values exclude one another, and what is said then."""
+        solved = (
+            "model.affine=solved: gain and shift are solved for where they make the scores, in "
+            "model=linear; use model.affine=true"
+        )
+        no_layer = (
+            f"model.normalize={self.normalize}: is for hidden layers, and there is none; choose "
+            f"model.normalize=none, or units such as {values.spell_setting('model.hidden', [100])}"
+        )
+        weights_after = (
+            "model.place=after: normalized weights stand before the activation; leave it out, or "
+            "choose model.normalize=batch"
+        )
+        textbook = (
+            "model.epsilon=textbook: is for standard deviations; give a number, or choose "
+            "model.normalize=batch"
+        )
+        is_weight = self.normalize == WEIGHT_NORMALIZATION
+        return [
+            (self.affine == SOLVED, solved),
+            (self.normalize != NONE and not self.hidden, no_layer),
+            (is_weight and self.place == AFTER, weights_after),
+            (
+                self.epsilon == TEXTBOOK_RULE and (is_weight or self.normalize in WHITENINGS),
+                textbook,
+            ),
+        ]
 
     @property
     def needs_all_points(self) -> bool:
@@ -170,14 +226,14 @@ class Mlp:
         return self.normalize == BATCH or self.normalize in WHITENINGS
 
     @property
-    def solves_scores(self) -> bool:
-        """False: gains and shifts are weights."""
-        return False
+    def has_running_statistics(self) -> bool:
+        """Whether running statistics of the steps' points normalize evaluated points."""
+        return self.statistics == RUNNING and self.needs_all_points
 
     @property
     def normalized_layers(self) -> range:
-        """The layers whose values are normalized."""
-        return range(len(self.hidden))
+        """The layers that are normalized, which are the first ones."""
+        return range(len(self.hidden) if self.normalize != NONE else 0)
 
     def layout(self, features: int, scores: int) -> Layout:
         """Return the layout of the weights.
@@ -195,30 +251,19 @@ class Mlp:
         for layer, units in enumerate((*self.hidden, scores)):
             groups.append(Group(layer, WEIGHT, (units, inputs)))
             groups.append(Group(layer, BIAS, (units, 1)))
-            if layer in self.normalized_layers and self.normalize != NONE:
-                groups += self._affine_groups(layer, units)
-                running += self._running_groups(layer, units)
             inputs = units
+            if layer not in self.normalized_layers:
+                continue
+            if self.affine is True:  # else there is none, or it is solved for: no weights
+                groups.append(Group(layer, GAIN, (units, 1)))
+                if self.normalize != WEIGHT_NORMALIZATION:  # whose bias is a shift already
+                    groups.append(Group(layer, SHIFT, (units, 1)))
+            if self.has_running_statistics:
+                # Of each unit a variance, or the covariance matrix of units that are whitened.
+                spread = (units, 1) if self.normalize == BATCH else (units, units)
+                running.append(Group(layer, RUNNING_MEAN, (units, 1)))
+                running.append(Group(layer, RUNNING_SPREAD, spread))
         return Layout((*groups, *running))
-
-    def _affine_groups(self, layer: int, units: int) -> list[Group]:
-        """Return the groups of gains and shifts of a layer with so many units; empty without."""
-        if self.affine is not True:  # none, or solved for: no weights
-            return []
-        gain, shift = Group(layer, GAIN, (units, 1)), Group(layer, SHIFT, (units, 1))
-        # The bias of normalized weights is a shift already.
-        return [gain] if self.normalize == WEIGHT_NORMALIZATION else [gain, shift]
-
-    def _running_groups(self, layer: int, units: int) -> list[Group]:
-        """Return the groups of running statistics of a layer with so many units.
-
-        The spread is a variance for each unit, or the covariance matrix of units that are whitened.
-        There are none unless the model keeps running statistics and normalizes over points.
-        """
-        if self.statistics != RUNNING or not self.needs_all_points:
-            return []
-        spread = (units, 1) if self.normalize == BATCH else (units, units)
-        return [Group(layer, RUNNING_MEAN, (units, 1)), Group(layer, RUNNING_SPREAD, spread)]
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
         """Return the weights of models at the start.
@@ -235,7 +280,11 @@ class Mlp:
         for group in layout.groups:
             array = np.zeros((count, *group.shape))
             if group.kind == WEIGHT:
-                array = self._deviation(group) * rng.standard_normal(array.shape)
+                outputs, inputs = group.shape
+                scale = self.start_scale
+                if isinstance(scale, str):
+                    scale = np.sqrt(START_VARIANCES[scale](inputs, outputs))
+                array = float(scale) * rng.standard_normal(array.shape)
             elif group.kind == GAIN:
                 array += 1
             elif group.kind == RUNNING_SPREAD:  # variances 1, or identity matrices
@@ -243,64 +292,49 @@ class Mlp:
             arrays.append(array)
         return layout.join(arrays)
 
-    def _deviation(self, group: Group) -> float:
-        """Return the standard deviation of a group of kind `weight` at the start."""
-        if isinstance(self.start_scale, str):
-            outputs, inputs = group.shape
-            return float(np.sqrt(START_VARIANCES[self.start_scale](inputs, outputs)))
-        return float(self.start_scale)
-
-    def scores(
+    def forward(
         self,
         layout: Layout,
         arrays: Sequence[Any],
         x: Array,
-        moments: Sequence[Moments] | None = None,
-        collected: list[Moments] | None = None,
-        formulas: Formulas = AUTOGRAD,
+        given: Sequence[Moments] | None = None,
         targets: Array | None = None,
-    ) -> Any:
-        """Return the scores `(R, C, p)` of points.
+    ) -> "Forward":
+        """Return what the layers make of points.
 
         Args:
             layout: The layout of the weights.
             arrays: The weights, as `Layout.split` returns them; autograd may trace them.
             x: The points, (p, N).
-            moments: For each layer that is normalized over points, the mean and the variance (or
+            given: For each layer that is normalized over points, the mean and the variance (or
                 covariance) that its values are normalized by; None for the moments of x.
-            collected: A list to which the moments of each normalized layer are appended; None for
-                none.
-            formulas: The implementation of the layers.
             targets: The targets of x, (p,); used by models that solve for gain and shift alone.
         """
-        outputs = self.layer_outputs(layout, arrays, x, moments, collected, formulas)
-        return deque(outputs, maxlen=1).pop()  # keeps the values of one layer at a time
-
-    def layer_outputs(
-        self,
-        layout: Layout,
-        arrays: Sequence[Any],
-        x: Array,
-        moments: Sequence[Moments] | None = None,
-        collected: list[Moments] | None = None,
-        formulas: Formulas = AUTOGRAD,
-    ) -> Iterator[Any]:
-        """Yield the values `(R, H, p)` of each layer, normalized where it is; the scores last.
-
-        The arguments are those of `scores`.
-        """
         groups = {(group.layer, group.kind): array for group, array in zip(layout.groups, arrays)}
+        moments, outputs = list[Moments](), list[Any]()
+
+        def normalize(h: Any, layer: int) -> Any:
+            """Return the values of a layer, normalized where it is, and note their moments."""
+            if layer not in self.normalized_layers or self.normalize == WEIGHT_NORMALIZATION:
+                return h
+            h, used = self._normalize(h, given[layer] if given is not None else None)
+            moments.append(used)
+            affine = [groups[layer, kind] for kind in AFFINE_KINDS if (layer, kind) in groups]
+            return formulas.scale(h, *affine) if affine else h
+
         h: Any = x.T
         for layer in range(len(self.hidden) + 1):
-            h = self._multiply(groups, layer, h, formulas)
-            # Moments are of the normalized layers only, which are the first layers.
-            is_normalized = layer in self.normalized_layers
-            given = moments[layer] if moments is not None and is_normalized else None
-            normalize = partial(self._normalize, groups, layer, given, collected, formulas)
-            h = normalize(h) if self.place == BEFORE else h
+            weight = groups[layer, WEIGHT]
+            if self.normalize == WEIGHT_NORMALIZATION and layer in self.normalized_layers:
+                # The weights of each unit are divided by their length.
+                squares = anp.sum(weight**2, axis=2, keepdims=True)
+                weight = weight / anp.sqrt(squares + self.epsilon) * groups.get((layer, GAIN), 1.0)
+            h = formulas.multiply(weight, groups[layer, BIAS], h)
+            h = normalize(h, layer) if self.place == BEFORE else h
             h = formulas.activate(self.activation, h) if layer < len(self.hidden) else h
-            h = normalize(h) if self.place == AFTER else h
-            yield h
+            h = normalize(h, layer) if self.place == AFTER else h
+            outputs.append(h)
+        return Forward(h, moments, outputs)
 
     def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
         """Return the sets of weights that can be multiplied by c > 0 without changing the scores.
@@ -317,13 +351,13 @@ class Mlp:
         Returns:
             For each set, its layer and the indices of its weights in the flat array.
         """
-        if self.place == AFTER and self.activation not in HOMOGENEOUS_ACTIVATIONS:
+        if self.place == AFTER and self.activation not in formulas.HOMOGENEOUS_ACTIVATIONS:
             return []
         # Before the activation, a normalization over points subtracts the bias of each unit.
         has_bias = self.normalize == LAYER or self.place == AFTER
         positions = layout.positions()
         sets = []
-        for layer in self.normalized_layers if self.normalize != NONE else ():
+        for layer in self.normalized_layers:
             rows = positions[layer, WEIGHT]
             if has_bias:
                 rows = np.concatenate([rows, positions[layer, BIAS]], axis=1)
@@ -342,78 +376,20 @@ class Mlp:
         Returns:
             A mean and a spread for each normalized layer; empty where none are kept.
         """
-        running = {
-            kind: [array for group, array in zip(layout.groups, arrays) if group.kind == kind]
-            for kind in (RUNNING_MEAN, RUNNING_SPREAD)
-        }
-        return list(zip(running[RUNNING_MEAN], running[RUNNING_SPREAD]))
+        running = [a for group, a in zip(layout.groups, arrays) if group.kind in RUNNING_KINDS]
+        return list(zip(running[::2], running[1::2]))  # a mean, then a spread
 
-    def _multiply(
-        self, groups: dict[tuple[int, str], Any], layer: int, h: Any, formulas: Formulas
-    ) -> Any:
-        """Return the linear map of a layer, `(R, H', p)`; its weights are normalized if asked for.
+    def _normalize(self, h: Any, given: Moments | None) -> tuple[Any, Moments]:
+        """Return values `(R, H, p)` normalized over points or units; and by which moments.
 
-        Args:
-            groups: The weights by layer and kind, each `(R, *shape)`.
-            layer: The number of the layer.
-            h: The values of the layer before, `(R, H, p)`; for the first layer the points `(N, p)`.
-            formulas: The implementation.
+        given: the moments; None for the values' own.
         """
-        weight = groups[layer, WEIGHT]
-        if self.normalize == WEIGHT_NORMALIZATION and layer in self.normalized_layers:
-            # The weights of each unit are divided by their length.
-            squares = anp.sum(weight**2, axis=2, keepdims=True)
-            weight = weight / anp.sqrt(squares + self.epsilon)
-            if self.affine:
-                weight = weight * groups[layer, GAIN]
-        return formulas.multiply(weight, groups[layer, BIAS], h)
-
-    def _normalize(
-        self,
-        groups: dict[tuple[int, str], Any],
-        layer: int,
-        moments: Moments | None,
-        collected: list[Moments] | None,
-        formulas: Formulas,
-        h: Any,
-    ) -> Any:
-        """Return values normalized over points or units; unchanged in a layer that is not.
-
-        Args:
-            groups: The weights by layer and kind, each `(R, *shape)`.
-            layer: The number of the layer.
-            moments: What the values are normalized by; None for their own moments.
-            collected: A list to which the values' own moments are appended; None for none.
-            formulas: The implementation.
-            h: The values of the layer, `(R, H, p)`.
-        """
-        if self.normalize in (NONE, WEIGHT_NORMALIZATION) or layer not in self.normalized_layers:
-            return h
-        affine = (groups[layer, GAIN], groups[layer, SHIFT]) if self.affine is True else ()
         if self.normalize in WHITENINGS:
-            whitened = self._whiten(moments, collected, formulas, h)
-            return whitened * affine[0] + affine[1] if affine else whitened
-        axis = 1 if self.normalize == LAYER else 2  # over the units, or over the points
-        if collected is not None:
-            collected.append(formulas.moments(h, axis))
-        if moments is None:
-            return formulas.standardize(h, axis, self.epsilon, affine)
-        return formulas.rescale(h, *moments, self.epsilon, affine)
-
-    def _whiten(
-        self,
-        moments: Moments | None,
-        collected: list[Moments] | None,
-        formulas: Formulas,
-        h: Any,
-    ) -> Any:
-        """Return values `(R, H, p)` whitened over points; see `_normalize` for the arguments.
-
-        The moments that are appended to `collected` are those that the values are whitened by.
-        """
-        mean, covariance = formulas.covariance(h) if moments is None else moments
-        if collected is not None:
-            collected.append((mean, covariance))
-        centred, is_fixed = h - mean, self.signs == FIXED
-        options = self.normalize, self.epsilon, is_fixed, self.newton_iterations
-        return anp.matmul(formulas.whitening(covariance, *options), centred)
+            mean, covariance = formulas.covariance(h) if given is None else given
+            options = self.normalize, self.epsilon, self.signs == FIXED, self.newton_iterations
+            matrix = formulas.whitening(covariance, *options)
+            return anp.matmul(matrix, h - mean), (mean, covariance)
+        if given is None:  # over the units, or over the points
+            return formulas.standardize(h, 1 if self.normalize == LAYER else 2, self.epsilon)
+        mean, variance = given
+        return (h - mean) / formulas.deviation(variance, self.epsilon), given

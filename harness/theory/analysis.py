@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import TRANSFORMED_ROWS, Points, is_in_memory, iterate_blocks
-from normbench.engine.hessian import Hessian, score_curvatures
+from normbench.engine.hessian import Hessian
+from normbench.engine.linear import score_curvatures
 from normbench.engine.problem import Cost, Problem
 from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import Moments

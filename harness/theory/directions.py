@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import score_curvatures
+from normbench.engine.linear import score_curvatures
 from normbench.engine.problem import Problem
 from normbench.theory import sizes, spectra
 

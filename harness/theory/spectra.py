@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.hessian import LinearHessian
+from normbench.engine.linear import LinearHessian
 from normbench.normalizers.decomposition import Moments, rounding_share, singular_values
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ import pytest
 from normbench import costs
 from normbench.choices import import_target, options
 from normbench.costs.declaration import traits
-from normbench.engine.hessian import LinearHessian
+from normbench.engine.linear import LinearHessian
 from tests import door
 
 FLAT = {"least_absolute_deviations", "multiclass_perceptron", "perceptron"}

@@ -11,7 +11,7 @@ from normbench.costs import multiclass_softmax
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
 from normbench.engine.midway import SavedDescents
-from normbench.engine.network_steps import (
+from normbench.engine.network import (
     RUNNING_SHARE,
     check_model,
     with_affine_and_running_steps,
@@ -82,9 +82,8 @@ def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating(
     rule = with_affine_and_running_steps(optimizers.gradient_descent(), network)
     means = [np.zeros((5, 1)), np.zeros((4, 1))]
     for update in range(4):
-        arrays, collected = layout.split(weights), []
         x = network.points[made.batches.points_of(update)]
-        network.model.mlp.scores(layout, arrays, x, collected=collected)
+        collected = network.model.mlp.forward(layout, layout.split(weights), x).moments
         means = [
             (1 - RUNNING_SHARE) * mean + RUNNING_SHARE * batch[0][0]
             for mean, batch in zip(means, collected)

@@ -11,7 +11,7 @@ import pytest
 from normbench.costs import softmax
 from normbench.engine import smaller, threads
 from normbench.engine.batches import Batches
-from normbench.engine.linear import _entry_sizes, bound_rounding
+from normbench.engine.linear import bound_rounding
 from tests import door
 
 
@@ -22,7 +22,7 @@ def rng():
 
 def measure_sizes(x):
     """Return the sizes of the entries of held-out points."""
-    return _entry_sizes(door.problem(softmax, x, np.ones(len(x)), True))
+    return door.problem(softmax, x, np.ones(len(x)), True).entry_sizes
 
 
 def test_scores_are_the_bias_and_the_weighted_features(rng):
@@ -50,7 +50,7 @@ def test_units_of_the_features_change_no_bound_of_rounding(rng):
     ],
 )
 def test_a_checkpoint_holds_what_the_order_of_batches_depends_on(more, text):
-    assert Batches(100, 32, **more).description == text
+    assert door.plan(1, Batches(100, 32, **more)).order == text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Formulas of layers: derivatives by autograd's checker, and fused ones against plain ones."""
+"""Formulas of layers: derivatives by differences, and those written by hand against autograd."""
+
+from functools import partial
 
 import autograd.numpy as anp
 import numpy as np
@@ -7,8 +9,7 @@ from autograd.core import make_vjp
 from autograd.test_util import check_grads
 
 from normbench.models import formulas
-from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
-from normbench.models.matrices import eigh, inverse_root, lyapunov
+from normbench.models.formulas import ACTIVATIONS, eigh, inverse_root, lyapunov
 
 SHAPE = (2, 4, 9)
 
@@ -36,10 +37,11 @@ def rebuilt(matrix):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_plain_and_fused_activations_agree_where_values_are_not_finite(activation):
-    values = np.array([-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan, 2.0]).reshape(1, 8, 1)
-    plain, fused = (each.activate(activation, values) for each in (AUTOGRAD, Fused()))
-    np.testing.assert_array_equal(plain, fused)
+def test_activations_of_values_that_are_not_finite(activation):
+    values = np.array([-np.inf, np.inf, np.nan]).reshape(1, 3, 1)
+    ends = {"tanh": (-1, 1), "relu": (0, np.inf), "sigmoid": (0, 1), "identity": (-np.inf, np.inf)}
+    expected = [*ends.get(activation, (-1.7159, 1.7159)), np.nan]
+    np.testing.assert_array_equal(formulas.activate(activation, values).ravel(), expected)
 
 
 def test_functions_of_matrices_are_what_they_say(positive):
@@ -72,48 +74,47 @@ def test_a_matrix_of_a_run_that_diverges_leaves_the_others_as_they_are(positive,
     assert np.isfinite(values[1]).all() == np.isfinite(other)
 
 
-def assert_equal_derivatives(rng, function, arguments):
-    """Compare the fused value and derivatives of a function of formulas with the plain ones."""
-    (pull, value), (pull_fused, fused) = (
-        make_vjp(lambda traced, f=formulas: function(f, *traced), arguments)
-        for formulas in (AUTOGRAD, Fused())
-    )
-    np.testing.assert_allclose(fused, value, rtol=1e-12, atol=1e-14)
-    slopes = rng.standard_normal(value.shape)
-    for expected, derivative in zip(pull(slopes), pull_fused(slopes)):
-        np.testing.assert_allclose(
-            derivative, expected, rtol=1e-9, atol=1e-10 * np.abs(expected).max()
-        )
-
-
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_fused_activations(rng, name):
-    assert_equal_derivatives(rng, lambda f, h: f.activate(name, h), (rng.standard_normal(SHAPE),))
+def test_activations_have_derivatives(rng, name):
+    function = partial(formulas.activate, name)
+    check_grads(function, modes=["rev"], order=2)(rng.standard_normal(SHAPE))
 
 
 @pytest.mark.parametrize("axis", [1, 2])
 @pytest.mark.parametrize("epsilon", [1e-5, 0.3, "textbook"])
 @pytest.mark.parametrize("scale", [1, 1e-4])
-def test_fused_standardizing(rng, axis, epsilon, scale):
-    h = scale * rng.standard_normal(SHAPE)
-    gain, shift = rng.standard_normal((2, 2, 4, 1))
-    assert_equal_derivatives(rng, lambda f, h: f.standardize(h, axis, epsilon), (h,))
-    assert_equal_derivatives(
-        rng, lambda f, h, *affine: f.standardize(h, axis, epsilon, affine), (h, gain, shift)
-    )
+def test_a_derivative_by_hand_is_that_of_the_formula(rng, axis, epsilon, scale):
+    def plain(h):
+        centred = h - anp.mean(h, axis=axis, keepdims=True)
+        variance = anp.mean(centred**2, axis=axis, keepdims=True)
+        return centred / formulas.deviation(variance, epsilon)
+
+    def standardize(h):
+        return formulas.standardize(h, axis, epsilon)[0]
+
+    h, slopes = scale * rng.standard_normal(SHAPE), rng.standard_normal(SHAPE)
+    (pull, value), (pull_plain, expected) = make_vjp(standardize, h), make_vjp(plain, h)
+    np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-14)
+    slope = pull_plain(slopes)
+    np.testing.assert_allclose(pull(slopes), slope, rtol=1e-9, atol=1e-10 * np.abs(slope).max())
+    if scale == 1:
+        check_grads(standardize, modes=["rev"], order=2)(h)
 
 
-def test_fused_products(rng):
+def test_products_and_scales_have_derivatives(rng):
     weight, bias = rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 3, 1))
     h = rng.standard_normal(SHAPE)
-    assert_equal_derivatives(rng, lambda f, *given: f.multiply(*given), (weight, bias, h))
-    assert_equal_derivatives(rng, lambda f, *given: f.multiply(*given, h[0]), (weight, bias))
+    check_grads(formulas.multiply, modes=["rev"], order=2)(weight, bias, h)
+    check_grads(lambda *given: formulas.multiply(*given, h[0]), modes=["rev"], order=2)(
+        weight, bias
+    )
+    check_grads(formulas.scale, modes=["rev"], order=2)(h, *rng.standard_normal((2, 2, 4, 1)))
 
 
 def test_the_textbooks_rule_adds_one_to_a_small_deviation():
     variance = np.array([0.0, 0.0099**2, 0.0101**2, 4.0])
-    np.testing.assert_allclose(AUTOGRAD.deviation(variance, "textbook"), [1, 1.0099, 0.0101, 2])
-    np.testing.assert_allclose(AUTOGRAD.deviation(variance, 0.25), np.sqrt(variance + 0.25))
+    np.testing.assert_allclose(formulas.deviation(variance, "textbook"), [1, 1.0099, 0.0101, 2])
+    np.testing.assert_allclose(formulas.deviation(variance, 0.25), np.sqrt(variance + 0.25))
 
 
 @pytest.mark.parametrize("kind", ["pca", "zca", "newton"])
@@ -121,12 +122,12 @@ def test_whitened_values_are_uncorrelated(rng, kind):
     h = rng.standard_normal((2, 4, 40))
 
     def whiten(values, epsilon=1e-12, iterations=25 if kind == "newton" else 1):
-        mean, covariance = AUTOGRAD.covariance(values)
-        matrices = AUTOGRAD.whitening(covariance, kind, epsilon, True, iterations)
+        mean, covariance = formulas.covariance(values)
+        matrices = formulas.whitening(covariance, kind, epsilon, True, iterations)
         return anp.matmul(matrices, values - mean)
 
     whitened = whiten(h)
-    covariance = AUTOGRAD.covariance(whitened)[1]
+    covariance = formulas.covariance(whitened)[1]
     expected = np.broadcast_to(np.eye(4), covariance.shape)
     np.testing.assert_allclose(covariance, expected, atol=1e-8)
     check_grads(lambda values: whiten(values, 1e-3, 4), modes=["rev"], order=2)(h[:, :, :9])
@@ -136,7 +137,7 @@ def test_fixed_signs_leave_no_choice_to_the_eigenvalue_solver(positive, monkeypa
     """Eigenvectors of the other sign whiten alike under `fixed`, and otherwise under `free`."""
 
     def whiten(is_fixed):
-        return AUTOGRAD.whitening(positive, "pca", 0.0, is_fixed, 5)
+        return formulas.whitening(positive, "pca", 0.0, is_fixed, 5)
 
     fixed, free = whiten(True), whiten(False)
     rows = fixed / np.linalg.norm(fixed, axis=-1, keepdims=True)
@@ -158,13 +159,13 @@ def test_fixed_signs_leave_no_choice_to_the_eigenvalue_solver(positive, monkeypa
 def test_of_entries_that_tie_the_first_has_the_fixed_sign():
     """The eigenvectors of two values of one variance are (1, -1) and (1, 1), over sqrt 2."""
     covariance = np.array([[2.0, 1.0], [1.0, 2.0]])
-    rows = AUTOGRAD.whitening(covariance, "pca", 0.0, True, 5)
+    rows = formulas.whitening(covariance, "pca", 0.0, True, 5)
     np.testing.assert_allclose(rows @ covariance @ rows.T, np.eye(2), atol=1e-12)
     assert np.sign(rows).tolist() == [[1, -1], [1, 1]]
 
 
 def test_fixed_signs_have_derivatives(positive):
     def whiten(matrices):
-        return AUTOGRAD.whitening(symmetric(matrices), "pca", 0.1, True, 5)
+        return formulas.whitening(symmetric(matrices), "pca", 0.1, True, 5)
 
     check_grads(whiten, modes=["rev"], order=2)(positive)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from normbench.datasets.values import UserError
-from normbench.models import Mlp
-from normbench.models.formulas import ACTIVATIONS, AUTOGRAD, Fused
-from normbench.models.layout import Group, Layout
+from normbench.models import Mlp, formulas
+from normbench.models.formulas import ACTIVATIONS
+from normbench.models.network import Group, Layout
 
 FEATURES, SCORES = 5, 3
 
@@ -83,13 +83,6 @@ def test_a_start_has_gains_of_one_and_running_statistics_of_white_values(rng, no
     assert running[0][1].shape == ((3, 4, 1) if normalize == "batch" else (3, 4, 4))
 
 
-def test_a_scale_is_a_deviation_or_a_rule_of_inputs_and_outputs():
-    group = Group(0, "weight", (8, 2))
-    for scale, deviation in (("fan_in", 0.5), ("he", 1), ("xavier", 0.2), (0.25, 0.0625)):
-        model = Mlp((8,), start_scale=scale)
-        assert model._deviation(group) ** 2 == pytest.approx(deviation)
-
-
 INVARIANT = [
     # normalization, place, activation, and sets of a layer of four units
     *(("batch", "before", "tanh", 4), ("layer", "before", "tanh", 1)),
@@ -109,7 +102,7 @@ def test_a_multiple_of_scale_invariant_weights_is_the_same_function(
     layout = model.layout(FEATURES, SCORES)
     x = rng.standard_normal((20, FEATURES))
     weights = model.start(layout, 1, rng) + 0.1 * rng.standard_normal((1, layout.size))
-    scores = model.scores(layout, layout.split(weights), x)
+    scores = model.forward(layout, layout.split(weights), x).scores
     sets = model.scale_invariant_weights(layout)
     assert [layer for layer, _ in sets] == [0] * count
     positions = np.sort(np.concatenate([indices for _, indices in sets]))
@@ -121,7 +114,7 @@ def test_a_multiple_of_scale_invariant_weights_is_the_same_function(
     for _, indices in sets:
         larger = weights.copy()
         larger[:, indices] *= 3.0
-        again = model.scores(layout, layout.split(larger), x)
+        again = model.forward(layout, layout.split(larger), x).scores
         np.testing.assert_allclose(again, scores, rtol=1e-6, atol=1e-8)
 
 
@@ -201,23 +194,12 @@ ACTIVATED = {
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_an_activation_is_the_function_of_its_name(name):
-    for formulas in (AUTOGRAD, Fused()):
-        np.testing.assert_allclose(formulas.activate(name, H), ACTIVATED[name], rtol=1e-14)
-
-
-def test_values_have_the_moments_of_their_axis(rng):
-    h = rng.standard_normal((2, 3, 8))
-    for axis in (1, 2):
-        mean, variance = AUTOGRAD.moments(h, axis)
-        np.testing.assert_allclose(mean, h.mean(axis=axis, keepdims=True))
-        np.testing.assert_allclose(variance, h.var(axis=axis, keepdims=True))
-        rescaled = AUTOGRAD.rescale(h, mean, variance, 0.5, (2.0, 3.0))
-        np.testing.assert_allclose(rescaled, 2 * (h - mean) / np.sqrt(variance + 0.5) + 3)
+    np.testing.assert_allclose(formulas.activate(name, H), ACTIVATED[name], rtol=1e-14)
 
 
 def test_a_covariance_is_that_of_the_units(rng):
     h = rng.standard_normal((2, 4, 9))
-    mean, covariance = AUTOGRAD.covariance(h)
+    mean, covariance = formulas.covariance(h)
     np.testing.assert_allclose(mean[..., 0], h.mean(axis=2))
     for run in range(2):
         np.testing.assert_allclose(covariance[run], np.cov(h[run], bias=True))
@@ -225,27 +207,10 @@ def test_a_covariance_is_that_of_the_units(rng):
 
 def test_newtons_iteration_begins_at_the_identity_over_the_root_of_the_trace():
     matrix = np.diag([1.0, 3.0])[None]
-    once = AUTOGRAD.whitening(matrix, "newton", 0.0, False, 1)
+    once = formulas.whitening(matrix, "newton", 0.0, False, 1)
     expected = (1.5 * np.eye(2) - 0.5 * np.diag([0.25, 0.75])) / 2
     np.testing.assert_allclose(once[0], expected)
-    many = AUTOGRAD.whitening(matrix, "newton", 1.0, False, 30)
+    many = formulas.whitening(matrix, "newton", 1.0, False, 30)
     np.testing.assert_allclose(many[0], np.diag([2**-0.5, 0.5]), atol=1e-12)
-    with_zeros = AUTOGRAD.whitening(np.diag([1.0, 0.0])[None], "newton", 0.0, False, 2)
+    with_zeros = formulas.whitening(np.diag([1.0, 0.0])[None], "newton", 0.0, False, 2)
     assert np.isfinite(with_zeros).all()
-
-
-def test_memory_is_used_again_and_grows_where_it_must():
-    fused = Fused()
-    first = fused.take((2, 3), np.float64)
-    second = fused.take((2, 3), np.float64)
-    assert not np.shares_memory(first, second)
-    fused.begin()
-    again = fused.take((3, 2), np.float64)
-    assert np.shares_memory(first, again)
-    assert again.shape == (3, 2)
-    fused.begin()
-    assert np.shares_memory(fused.take((5,), np.float64), first)  # of less it takes a part
-    fused.begin()
-    assert not np.shares_memory(fused.take((7,), np.float64), first)
-    fused.begin()
-    assert fused.take((7,), np.float32).dtype == np.float32

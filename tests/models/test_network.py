@@ -9,7 +9,8 @@ from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine import network as problems
 from normbench.engine import threads
 from normbench.models import Mlp
-from normbench.models.network import ACTIVATIONS, START_VARIANCES
+from normbench.models.formulas import ACTIVATIONS
+from normbench.models.network import START_VARIANCES
 from normbench.theory.analysis import largest_curvature
 from tests import door
 
@@ -206,7 +207,7 @@ def test_held_out_points_are_normalized_by_the_training_points(rng):
     )
 
 
-@pytest.mark.parametrize("rule", START_VARIANCES)
+@pytest.mark.parametrize("rule", [*START_VARIANCES, 0.25])
 def test_a_start_has_the_variance_of_its_rule(rule):
     model = Mlp([400, 300], start_scale=rule, normalize="batch")
     layout = model.layout(200, 5)
@@ -215,6 +216,7 @@ def test_a_start_has_the_variance_of_its_rule(rule):
         if group.kind == "weight" and group.layer < 2:
             outputs, inputs = group.shape
             expected = {"fan_in": 1 / inputs, "he": 2 / inputs, "xavier": 2 / (inputs + outputs)}
+            expected[0.25] = 0.0625  # a number is the deviation itself
             assert part.var() == pytest.approx(expected[rule], rel=0.05)
         elif group.kind != "weight":
             assert np.all(part == (group.kind == "gain"))

@@ -70,9 +70,7 @@ def _needs_targets(scheme: Any) -> bool:
     return needed or any(_needs_targets(member) for member in member_schemes(scheme))
 
 
-def apply_scheme(
-    scheme: Any, data: Dataset, dtype: Any, moments: Moments | None = None
-) -> Applied:
+def apply_scheme(scheme: Any, data: Dataset, dtype: Any, moments: Moments | None = None) -> Applied:
     """Fit a scheme on the points of a data set that `fit_on` names; return all points under it.
 
     Args:
