@@ -333,7 +333,7 @@ def check_model(
             "draws the weights"
         )
     # Under these two settings a step does not follow the gradient of the cost alone.
-    if optimizer.needs_full_batch or optimizer.uses_objective:
+    if optimizer.uses_objective:
         own_steps = "model.statistics=running" if model.has_running_statistics else ""
         if model.affine_step is not None:
             own_steps = f"model.affine_step={model.affine_step}"
