@@ -324,8 +324,9 @@ class Measure:
         """
         (points, features), (least, most) = dataset.x.shape, self.features
         if not (least <= features <= most and self.suits(dataset)):
-            bounds = f"{least}" if least == most else f"{least} to {most}"
-            needs = " and ".join(filter(None, (self.needs, f"{bounds} features")))
+            bounds = f"{least} features" if least == most else f"{least} to {most} features"
+            # Without a largest number any number of features suits.
+            needs = " and ".join(filter(None, (self.needs, bounds if most < math.inf else "")))
             targets = f"{dataset.classes} classes" if dataset.classes else "real targets"
             raise UserError(
                 f"record={self.record}: needs {needs}; {dataset.name} has {points} points of "
