@@ -2,8 +2,7 @@
 
 `theory=none` is none, and `theory=full` is all of it, whatever the size. `theory=auto` leaves out
 what has more than 2,000 features, weights or margins, of which a matrix would be decomposed, or
-more than fifty million numbers, and a note says so; the least cost is solved for where points times
-weights are at most a hundred million. Its work then grows with the data as that of
+more than fifty million numbers, and a note says so. Its work then grows with the data as that of
 the descent does, and no part of it depends on another. Beyond the limits remain the largest
 curvatures, by Lanczos's method.
 """
@@ -15,7 +14,6 @@ from normbench.engine.problem import Problem
 
 MAX_ROWS = 2000  # of a matrix: its decomposition takes seconds
 MAX_NUMBERS = 5e7  # numbers in memory: 400 MB
-MAX_PRODUCT = 1e8  # points times weights, of a product with the Hessian: a tenth of a second
 LEFT_OUT = "left out by size (theory=full computes it)"
 
 
@@ -81,7 +79,7 @@ def allows_least_cost(theory: str, train: Problem, x: Points) -> bool:
         allows_moments(theory, x)
         and allows_moments(theory, linear.points)
         and allows_second_derivatives(theory, train)
-        and (allows_matrix(theory, train) or theory == "full" or len(x) * weights <= MAX_PRODUCT)
+        and (allows_matrix(theory, train) or allows(theory, 0, len(x) * weights))
     )
 
 
