@@ -88,7 +88,6 @@ PICTURES = {
         "normbench dataset=iris,wine,breast_cancer cost=multiclass_softmax",
     ),
     "melt": Picture("Why does one step size serve one scheme and not another?", "normbench"),
-    "windows": Picture("Which directions does a step size train, and which not?", "normbench"),
     "histories": Picture("Which scheme descends fastest, each at its best?", "normbench"),
     "closer": Picture(
         "How do two schemes differ once the first step is left out?",

@@ -13,7 +13,7 @@ import comparisons
 import yaml
 
 from normbench import choices
-from normbench.results.figures import BY_DEFAULT, NAMES
+from normbench.results.figures import NAMES
 from normbench.settings import ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -188,7 +188,6 @@ def figures_page(folder: Path) -> str:
     for name, help_line in NAMES.items():
         picture = comparisons.PICTURES.get(name)
         shows = escaped(capitalized(RECORD_NOTE.sub("", help_line)))
-        shows += "" if name in BY_DEFAULT else "; drawn only if it is named"
         page += f"## {name}\n\n"
         page += f"**{picture.question}** {shows}.\n\n" if picture else f"{shows}.\n\n"
         moving = (folder / "pictures" / f"{name}.gif").is_file()

@@ -565,7 +565,7 @@ TABLE = (
         "figures",
         Role.DRAWING,
         None,
-        "the figures that are drawn; null: all but windows",
+        "the figures that are drawn; null: all",
         **COMMAND_ONLY,
     ),
     Setting(

@@ -126,9 +126,7 @@ def shown(two):
     folder = two.folder / "outputs" / "a"
     writer, sweep = two.writer, load(two.uri, "a")
     (parent,) = writer.sweep_runs("a").values()
-    known = drawn.RecordedFigures(
-        writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT)
-    )
+    known = drawn.RecordedFigures(writer, folder, {"two-softmax": parent}, [], tuple(drawn.NAMES))
     known.tag_runs({"two-softmax": [folder / "histories.png"]}, sweep)
     return two, folder
 

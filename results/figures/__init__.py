@@ -5,14 +5,12 @@ them from a sweep and calls `draw`.
 """
 
 SWEEP_FIGURES = ("overview",)  # drawn once for a sweep; other figures once for each experiment
-OPT_IN_FIGURES = ("windows",)  # drawn only if requested by name
 # Figures of photographs: on a dark ground they stay as they are, others are inverted.
 PHOTOGRAPHIC_FIGURES = ("colours", "components", "exemplars", "reconstruction", "weighted")
 # The figures of `normbench results figure NAME` in this order: the module's name, its contents.
 NAMES = {
     "overview": "excess cost left, and iterations to the target, of every problem (of several)",
     "melt": "why and what: the excess cost in layers, and how each step size melts them",
-    "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",
     "dial": "cost and error over a setting that has three values or more",
@@ -25,7 +23,7 @@ NAMES = {
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
     "boundary": "the class predicted over two features (record=[boundary])",
     "fit": "the fitted model over one feature (record=[fit])",
-    "film": "raw to normalized in two features, to play as GIF and SVG (record=[film])",
+    "film": "raw to normalized in two features, to play as a GIF (record=[film])",
     "data": "the points under each scheme, with principal axes (record=[points])",
     "biplot": "points and features in the plane of two components (record=[biplot])",
     "loadings": "what each component is made of, as a table (record=[biplot])",
@@ -39,4 +37,3 @@ NAMES = {
     "formulas": "what other formulas make of the points, as a table (record=[formulas])",
     "reconstruction": "an image from its first k coordinates, and as a GIF (record=[components])",
 }
-BY_DEFAULT = tuple(name for name in NAMES if name not in OPT_IN_FIGURES)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import has_too_many_schemes, merged
-from normbench.results.figures import BY_DEFAULT, NAMES, SWEEP_FIGURES
+from normbench.results.figures import NAMES, SWEEP_FIGURES
 from normbench.results.figures.base import output
 from normbench.results.figures.base.forks import map_forked
 from normbench.results.figures.base.material import Options, gridless, skip_reasons
@@ -85,7 +85,7 @@ def _module(name: str) -> Any:
 def write(
     sweep: Sweep,
     folder: Path,
-    figure_names: Sequence[str] = BY_DEFAULT,
+    figure_names: Sequence[str] = tuple(NAMES),
     options: Options = DEFAULT,
     file_formats: Sequence[str] = ("png", "svg"),
 ) -> dict[str, list[Path]]:
@@ -101,7 +101,7 @@ def write(
         figure_names: keys of `NAMES`.
         options: the options of drawing.
         file_formats: names from `style.FILE_FORMATS`. With `png`, animations are written as GIF;
-            with `svg`, the film is written as an SVG that plays; `pdf` doubles the time.
+            `pdf` doubles the time.
 
     Returns:
         For each experiment the files that exist for it; empty where there are none.

@@ -27,7 +27,6 @@ from normbench.results.compare.reached import (
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
 from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
-from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE
@@ -111,7 +110,7 @@ def draw(
         _add_legend(figure, drawn_names, schemes, shape)
         notes = []
         if (schemes.get(names.MINIMUM_REACHED.column, pd.Series(dtype=str)) == "false").any():
-            notes.append(LOWEST_COST_NOTE)
+            notes.append(material.LOWEST_COST_NOTE)
         if repeats := distinct_repeats(schemes):
             merge_rule = (
                 "the worst verdict, the smallest step up to which all converge, the median of 2/L"

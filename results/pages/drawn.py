@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.results.figures import BY_DEFAULT
+from normbench.results.figures import NAMES
 from normbench.results.pages.writing import Writer
 from normbench.results.safe import clean, files
 from normbench.results.store import state
@@ -124,7 +124,7 @@ def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
     rows = as_rows(sweep.of_role(names.SWEEP))
     if sweep.is_query or state.state_of(sweep).phase is not state.Phase.ENDED:
         return None
-    record, files_by_experiment = _record(sweep, [*_code_digests(), *BY_DEFAULT]), {}
+    record, files_by_experiment = _record(sweep, [*_code_digests(), *NAMES]), {}
     for row in rows:
         try:
             # `record` is empty for too many runs.

@@ -8,12 +8,11 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.compare import comparisons, directions, passes, problems
+from normbench.results.compare import comparisons, passes, problems
 from normbench.results.compare.merging import merged, unmerged
-from normbench.results.compare.reached import excess_left, start_ratio, time_to_target
-from normbench.results.figures import components, film, melt, overview, reconstruction, windows
+from normbench.results.compare.reached import time_to_target
+from normbench.results.figures import components, film, melt, overview, reconstruction
 from normbench.results.figures.base import material
-from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
 from normbench.results.words.sentences import Sentence, agree, make_sentence, paragraph
@@ -71,62 +70,6 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         **agree(count, "problems"),
     }
     return [make_sentence("mean_ranks", places=", ".join(ranks), count=count, **fields)]
-
-
-def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Return sentences on how many directions each scheme's step size trains.
-
-    A step size trains a direction if the iterations shrink the distance to the minimum along it to
-    1/e or less, see `windows.training_windows`. A scheme for which the curvature at the start does
-    not predict the observed excess gets a sentence on that instead.
-    """
-    rows = _schemes_on_grids(merged_sweep, experiment)
-    # Schemes whose curvatures at the start were recorded.
-    arrays = material.drawable_arrays(
-        merged_sweep,
-        rows,
-        names.DESCENT_ARRAYS,
-        lambda scheme_arrays: directions.WINDOW_CURVATURE in scheme_arrays,
-    )
-    # Pairs of a number of trained directions and a sentence; the number chooses the extremes.
-    sentences = []
-    for row in as_rows(rows):
-        step_size = pd.to_numeric(row[names.STEP_TAG.column])
-        if row["label"] not in arrays or pd.isna(step_size):
-            continue
-        iterations = int(row[names.setting("iterations")])
-        bars = windows.training_windows(arrays[row["label"]], iterations)
-        count, share = bars.count_trained(float(step_size))
-        predicted = 1 - directions.predicted_excess(
-            arrays[row["label"]], float(step_size), iterations
-        )
-        remaining = excess_left(row, row)
-        # The prediction is of the start's own excess.
-        own_share = remaining / start_ratio(row, arrays[row["label"]])
-        observed = 1 - min(own_share, 1.0)
-        # The curvature is the same everywhere, so that the prediction holds.
-        is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-        if (
-            not is_exact
-            and np.isfinite(remaining)
-            and abs(predicted - observed) > directions.EXPLANATION_TOLERANCE
-        ):
-            fields = {"step": f"{step_size:g}", "scheme": row["label"], "seen": f"{observed:.0%}"}
-            sentences.append(
-                (count, make_sentence("not_served", predicted=f"{predicted:.0%}", **fields))
-            )
-            continue
-        every = int(bars.direction_counts.sum())
-        fields = {"step": f"{step_size:g}", "count": count, "every": every}
-        fields |= {"scheme": row["label"], "share": f"{share:.0%}"}
-        fields |= {**agree(every, "directions"), **agree(count, "hold")}
-        sentences.append(
-            (count, make_sentence("serving", **fields, model="" if is_exact else " at the start"))
-        )
-    if len(sentences) > MAX_SENTENCES:
-        sentences = sorted(sentences, key=lambda pair: pair[0])
-        sentences = [sentences[0], sentences[-1]]
-    return [sentence for _, sentence in sentences]
 
 
 def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
@@ -394,7 +337,6 @@ def _projection(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "overview": _overview,
     "melt": _melt,
-    "windows": _windows,
     "film": _film,
     "step_sizes": _best_steps,
     "phase_diagram": _converging,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from normbench.results.figures import BY_DEFAULT, drawing
+from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
 from normbench.results.report import page
 from normbench.results.store.runs import Sweep
@@ -12,7 +12,7 @@ from normbench.results.store.runs import Sweep
 def write(
     sweep: Sweep,
     folder: Path,
-    figure_names: Sequence[str] = BY_DEFAULT,
+    figure_names: Sequence[str] = tuple(NAMES),
     options: Options = drawing.DEFAULT,
     is_complete: bool = False,
 ) -> dict[str, list[Path]]:

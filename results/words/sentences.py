@@ -190,11 +190,6 @@ TEMPLATES = {
     "converging": "Step sizes that converged, of {steps:d}: {counts}.",
     "melting": "At step size {step}, {gone:d} of {every:d} {layers} of {scheme} {are} gone, and "
     "{left} of the excess cost{over} is left.",
-    "serving": "Step size {step} trains {count:d} of {every:d} {directions} of {scheme}, which "
-    "{hold} {share} of the excess cost{model}.",
-    "not_served": "The curvature at the start does not explain what step size {step} did under "
-    "{scheme}: it predicts that {predicted} of the excess cost is removed, and {seen} was; the "
-    "curvature changed on the way.",
     "filmed": "From raw points to {scheme}, the condition number of the cost goes from {first} to "
     "{last}, and the iterations until 1 percent of the excess cost is left, at step size 1/L, from "
     "{before} to {after}.",

@@ -22,7 +22,7 @@ PLACE = re.compile(
 )
 FAILED = ("cycling", *UNRANKED)
 CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
-CAPTIONS += ("windows", "melt")
+CAPTIONS += ("melt",)
 VERDICT = re.compile("not converged|converged|cycling")
 FEW_WEIGHTS = 100  # their second derivatives take little time
 SHARE = 1e-10  # by which points are moved to see where runs end then

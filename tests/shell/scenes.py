@@ -176,7 +176,6 @@ SCENES = {
             "results figure histories --first-iteration 1 --format slide",
             "results figure histories --scale excess --by seconds --out by_seconds",
             "results figure melt --dark --out dark",
-            "results figure windows",
             "results figure windwos",
             "results rejudge rules.tail=0.3",
             "results export --all house.zip",

@@ -28,7 +28,7 @@ from normbench.recording.reuse import request
 from normbench.recording.reuse.identity import identity
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.figures import BY_DEFAULT, NAMES
+from normbench.results.figures import NAMES
 from normbench.results.safe import clean
 from normbench.settings import CHOICES
 from normbench.verdicts.convergence import Rules
@@ -444,14 +444,14 @@ def figure_names(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the figures that a sweep draws, in the order of `NAMES`.
 
     Args:
-        config: The settings; `figures` is a list of names, or None for those drawn by default.
+        config: The settings; `figures` is a list of names, or None for all.
 
     Raises:
         UserError: It is no list, or a name is unknown.
     """
     wanted = config["figures"]
     if wanted is None:
-        return BY_DEFAULT
+        return tuple(NAMES)
     rule = "a list, such as figures=[histories], or null"
     checked_names = [
         check_choice("figures", name, tuple(NAMES)) for name in check_list("figures", wanted, rule)

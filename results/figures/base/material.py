@@ -18,6 +18,7 @@ from normbench.results.store.runs import HISTORY_KEYS, QUARTILE_KEYS, Sweep, whi
 
 SchemeArrays = Mapping[str, Any]  # the recorded arrays of one scheme, by name
 ArraysByLabel = Mapping[str, SchemeArrays]  # keys: the labels of the schemes
+LOWEST_COST_NOTE = "the least cost is not known; the excess cost is over the lowest cost seen"
 NEEDED_COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
 START_COST_COLUMN = "start_cost"  # a column of scheme rows, NaN where the cost is not known
 

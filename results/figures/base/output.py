@@ -53,8 +53,8 @@ def save(
 
 
 def has_dark(file: Path) -> bool:
-    """Return whether a file can have a version for dark pages: a PNG or SVG, but not a film."""
-    return file.suffix in (".png", ".svg") and not file.stem.endswith("-playing")
+    """Return whether a file can have a version for dark pages: a PNG or SVG."""
+    return file.suffix in (".png", ".svg")
 
 
 def write_dark(file: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The film of a scheme: key frames as a strip, all frames as a GIF and as an SVG that plays."""
+"""The film of a scheme: key frames as a strip, all frames as a GIF."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -90,7 +90,7 @@ def write_animation(
     provenance: Mapping[str, str],
     file_formats: Sequence[str],
 ) -> list[Path]:
-    """Write the film of the last scheme as files that move, beside the strip; return the files.
+    """Write the film of the last scheme as a GIF, beside the strip; return the files.
 
     It is called only after `draw` has drawn a film, so that one is recorded.
 
@@ -99,18 +99,14 @@ def write_animation(
         experiment: the experiment's name.
         stem: the path of the strip without a suffix.
         provenance: the sweep and the command, for the files' metadata.
-        file_formats: `png` writes a GIF, `svg` an SVG that plays; without both, no file is written.
+        file_formats: with `png`, the GIF is written.
     """
+    if "png" not in file_formats:
+        return []
     rows = material.schemes(sweep, experiment)
     label, reel, _ = last_film(sweep.arrays(rows, "film"), rows)
-    title, files = f"{material.title_of_first_repeat(experiment, rows)}, film of {label}", []
-    if "png" in file_formats:
-        files.append(playing.write_gif(reel, title, stem.with_name(f"{stem.name}.gif"), provenance))
-    if "svg" in file_formats:
-        files.append(
-            playing.write_svg(reel, title, stem.with_name(f"{stem.name}-playing.svg"), provenance)
-        )
-    return files
+    title = f"{material.title_of_first_repeat(experiment, rows)}, film of {label}"
+    return [playing.write_gif(reel, title, stem.with_name(f"{stem.name}.gif"), provenance)]
 
 
 make = material.maker_from_arrays("film", draw)

@@ -1,8 +1,7 @@
-"""Write a film as a GIF, and as an SVG with a slider."""
+"""Write a film as a GIF."""
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,16 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import landmarks, output, style
+from normbench.results.figures.base import output, style
 from normbench.results.figures.base.style import Shape
-from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.film import frames
-from normbench.results.figures.film.reel import Reel, View
-from normbench.results.safe import clean
+from normbench.results.figures.film.reel import Reel
 
-FILM_TEMPLATE = resources.files("normbench.results.figures.film") / "film.svg.jinja"
 GIF_SHAPE = Shape(7.2, 11.0, 1.5, 90, 1)  # small: a GIF stores every pixel of every frame
 FRAME_HEIGHT, PANEL_SIDE = 7.9, 3.15  # inches
 PANEL_CORNERS = ((0.75, 4.25), (0.75, 0.6))  # the lower left corners, in inches
 FRAME_TIME, KEY_FRAME_TIME, LAST_FRAME_TIME = 90, 1400, 3000  # milliseconds
 COUNTER_NAMES = ("L", "condition number", "iterations to 1%")
-COORDINATE_DIGITS = 5
-NOTE_SIZE = (7.2, 9.0)  # the width in inches and the font in points of an SVG's lines
 
 
 def write_gif(reel: Reel, title: str, file: Path, provenance: Mapping[str, str]) -> Path:
@@ -154,99 +148,3 @@ class _GifStage:
             )
         for counter_text, counter in zip(self.counter_texts, self.reel.counters(frame)):
             counter_text.set_text(counter)
-
-
-def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str]) -> Path:
-    """Write a film as an SVG with a slider, for a browser; return the file.
-
-    The file contains its script and its data, and loads nothing else.
-
-    Args:
-        reel: the film.
-        title: the title.
-        file: the file to write.
-        provenance: the sweep and the command, for the file's description.
-    """
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(FILM_TEMPLATE.read_text(encoding="utf-8"))
-    document = template.render(
-        title=clean.sanitize(title),
-        about=clean.sanitize(output.describe_provenance(provenance)),
-        words=[str(frame_label) for frame_label in reel.arrays["words"]],
-        keys=reel.keys,
-        last=len(reel) - 1,
-        counters=COUNTER_NAMES,
-        legend=frames.legend_lines(reel),
-        note=[  # SVG does not wrap text: each line is an element of its own
-            note_line
-            for line in frames.note_text(reel).split("\n")
-            for note_line in style.wrap_text(line, *NOTE_SIZE).split("\n")
-        ],
-        data=_film_data(reel),
-    )
-    file.write_text(document, encoding="utf-8")
-    return file
-
-
-def _film_data(reel: Reel) -> str:
-    """Return the data from which the script in `film.svg.jinja` draws, as JSON safe in XML.
-
-    It has the raw centred points, the contours in the coordinates of `Reel.contours`, and for each
-    frame the maps of both to the frame's coordinates.
-    """
-    film_arrays = reel.arrays
-    # Without classes, all points have the colour of class 0, which is grey then.
-    class_looks = style.class_looks(len(film_arrays["class_names"])) or [("#999999", "o")]
-    target = (
-        film_arrays["target"]
-        if len(film_arrays["class_names"])
-        else np.zeros(len(film_arrays["points"]))
-    )
-    dot_colors = matplotlib.colormaps[frames.DOT_COLOR_MAP](frames.dot_brightness(reel))
-    return output.script_data(
-        {
-            "points": _round(film_arrays["points"] - film_arrays["centre"]),
-            "target": np.asarray(target).astype(int).tolist(),
-            "colors": [color for color, _ in class_looks],
-            "marked": list(zip(reel.landmark_indices, landmarks.LANDMARK_LETTERS)),
-            "dots": [matplotlib.colors.to_hex(color) for color in dot_colors],
-            "contours": [[_round(line) for line in level] for level in reel.contours],
-            "start": LEVEL_COUNT - 1,  # the number of the contour level of the start's cost
-            "frames": [_frame_data(reel, frame) for frame in range(len(reel))],
-        }
-    )
-
-
-def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
-    """Return the numbers and names of one frame, by the keys that the SVG's script reads.
-
-    `key` is the number of the key frame that the film has reached or is moving to. `about` is the
-    view of the panel of points, `around` that of the panel of the cost.
-    """
-    film_arrays = reel.arrays
-    return {
-        "key": reel.key_index(frame),
-        "names": reel.names(frame),
-        "counters": list(reel.counters(frame)),
-        "signs": film_arrays["signs"][frame].astype(int).tolist(),
-        "matrix": _round(film_arrays["matrix"][frame]),
-        "image": _round(film_arrays["image"][frame]),
-        "about": _view_numbers(reel.points_view(frame)),
-        "origin": _round(film_arrays["origin"][frame]),
-        "basis": _round(film_arrays["basis"][frame]),
-        "path": _round(reel.path(frame)),
-        "around": _view_numbers(reel.cost_view(frame)),
-    }
-
-
-def _view_numbers(view: View) -> Any:
-    """Return a view as three numbers: the centre, and half the side."""
-    return _round(np.array([*view.centre, view.half]))
-
-
-def _round(values: Any) -> Any:
-    """Return numbers rounded to `COORDINATE_DIGITS` significant digits, as lists."""
-    rounded = [float(f"{value:.{COORDINATE_DIGITS}g}") for value in np.ravel(values)]
-    return np.reshape(rounded, np.shape(values)).tolist()

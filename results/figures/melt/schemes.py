@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare.reached import start_ratio
-from normbench.results.figures.base import ticks
+from normbench.results.figures.base import material, ticks
 from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.melt.layers import (
     SEPARATED_SHARE,
@@ -17,7 +17,6 @@ from normbench.results.figures.melt.layers import (
     Layers,
     layers_from_arrays,
 )
-from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
 
 MAX_MELT_SCHEMES = 6  # schemes in a figure
@@ -311,7 +310,7 @@ def notes(
         melt.label for melt in drawn_melts if melt.row.get(names.MINIMUM_REACHED.column) == "false"
     ]
     if unsolved_labels:
-        notes.append(f"{', '.join(unsolved_labels)}: {LOWEST_COST_NOTE}.")
+        notes.append(f"{', '.join(unsolved_labels)}: {material.LOWEST_COST_NOTE}.")
     if omitted_melts:
         omitted_text = ", ".join(
             f"{melt.label} {percent(melt.excess_left)}" for melt in omitted_melts

@@ -44,7 +44,6 @@ from normbench.results.figures import (
     spectrum,
     step_sizes,
     weighted,
-    windows,
 )
 from normbench.results.figures.base import material, style
 from normbench.results.figures.film import playing
@@ -361,30 +360,6 @@ def of_equal_schemes() -> Any:
     return partial(phase_diagram.draw, steps, pd.DataFrame(known), "title")
 
 
-def of_windows(count: int, **more: Any) -> Any:
-    """Return what draws step-size windows of many directions."""
-    steps, schemes = grid(9, **{names.setting("iterations"): "50", **more})
-    curvature = np.geomspace(400, 0.02, count)
-    arrays = {
-        windows.WINDOW_CURVATURE: curvature,
-        windows.WINDOW_SHARE: 1 / np.arange(1, count + 1),
-    }
-    arrays |= {windows.WINDOW_TIMES: np.arange(count) % 3 + 1}
-    ends = {windows.BEST_CURVATURES: curvature[::2] / 2}
-    arrays_by_label = {"a": arrays, "b": arrays | ends, "c": arrays | ends}
-    return partial(windows.draw, arrays_by_label, schemes, steps, "title")
-
-
-def of_two_windows(**columns: Any) -> Any:
-    """Return what draws two directions, with the windows at the end and every limit."""
-    steps = table("a", ["not converged", "converged", "cycling", "diverged"], [0.9, 0.1, 0.2, 0.3])
-    known = {names.setting("iterations"): "20", **GOALS, **columns}
-    schemes = pd.DataFrame([scheme("a", 2.0, best="0.1") | known])
-    arrays = {windows.WINDOW_CURVATURE: np.array([5.0, 1.0]), windows.WINDOW_SHARE: np.ones(2)}
-    arrays |= {windows.WINDOW_TIMES: np.ones(2, int), windows.BEST_CURVATURES: np.array([4.0, 1.0])}
-    return partial(windows.draw, {"a": arrays}, schemes, steps, "")
-
-
 LAYER_ITERATIONS = 10
 
 
@@ -681,13 +656,6 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "step_sizes, lost": lambda: of_lost_steps(step_sizes),
     "step_sizes, many": lambda: of_grid(step_sizes, 200),
     "step_sizes, slide": lambda: partial(of_grid(step_sizes), shape=SLIDE),
-    "windows": of_two_windows,
-    "windows, bent": lambda: of_two_windows(
-        **{names.BASIS.column: "a bound", names.STEP_TAG.column: "10"}
-    ),
-    "windows, exact": lambda: of_windows(5, **{names.BASIS.column: names.EXACT}),
-    "windows, many": lambda: partial(of_windows(90, **NOT_SOLVED), shape=COLUMN),
-    "windows, shown": lambda: of_two_windows(**CHOSEN, **{REPEATS: "4 splits"}),
     "melt": lambda: of_layers(measured=False),
     "melt, measured": lambda: partial(of_layers(measured=True), shape=SLIDE),
     "melt, eight": lambda: partial(of_layers(False, 8, **NOT_SOLVED), shape=COLUMN),

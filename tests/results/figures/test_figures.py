@@ -47,7 +47,7 @@ def draw(store, name, **options):
 
 
 OF_THREE = {"histories", "step_sizes", "phase_diagram", "contours", "data", "spectrum", "sharpness"}
-OF_THREE |= {"melt", "windows"}
+OF_THREE |= {"melt"}
 OF_IMAGES = {"data", "spectrum", "components", "weighted", "reconstruction"}
 
 

@@ -11,12 +11,11 @@ from tests.results.figures.shapes import SHAPES
 
 # The fullest picture of each kind.
 FULL = (
-    *("melt", "melt, eight", "windows, many", "windows, exact", "overview, many"),
+    *("melt", "melt, eight", "overview, many"),
     *("histories", "histories, twelve", "step_sizes", "step_sizes, lost", "phase_diagram, many"),
     *("contours", "contours, curved", "data", "data, ten classes", "spectrum", "biplot", "film"),
     *("features, thirty", "by_layer", "dial", "batch_sizes", "boundary"),
 )
-TOO_WIDE = ("windows, many", "page")
 
 
 def assert_apart(boxes, most):
@@ -30,11 +29,8 @@ def assert_apart(boxes, most):
 @pytest.mark.quick_cases(7)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", FULL)
-def test_nothing_overlaps_and_nothing_is_cut(name, shape, request):
+def test_nothing_overlaps_and_nothing_is_cut(name, shape):
     """A layout that finds no room warns, and a warning is an error here."""
-    if (name, shape) == TOO_WIDE:
-        reason = "waits for the rebuilt figures: its right-hand panel is cut by 30 of 1,950 dots"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     wanted = style.FORMATS[shape]
     figure = draw(name, shape=wanted)
     assert (figure.get_figwidth(), figure.dpi) == (wanted.width, wanted.dpi)

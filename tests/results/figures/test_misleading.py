@@ -177,8 +177,7 @@ def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
 @pytest.mark.parametrize(
     ("note", "name", "told"),
     [
-        ("least cost, windows left out by size (theory=full)", "windows", "by size"),
-        ("least cost, windows left out by size (theory=full)", "melt", ""),
+        ("least cost, melt left out by size (theory=full)", "melt", "by size"),
         ("x; film: each class has a score", "film", "it, each class has a score; it shows"),
     ],
 )

@@ -174,36 +174,6 @@ CAPTIONS = [
         (figure, lambda: kept(iterations="0", **BOTH), "")
         for figure in ("step_sizes", "phase_diagram")
     ),
-    (  # step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904
-        "windows",
-        lambda: kept(a=curvature(1.0, 0.01)),
-        "Step size 1 trains 1 of 2 directions of a, which holds 50% of the excess cost at the "
-        "start.",
-    ),
-    (  # 10 iterations leave 0 of what lies along h = 1 and 0.818 along h = 0.01: 0.409
-        "windows",
-        lambda: kept(0.67, a=curvature(1.0, 0.01)),
-        "The curvature at the start does not explain what step size 1 did under a: it predicts "
-        "that 59% of the excess cost is removed, and 33% was; the curvature changed on the way.",
-    ),
-    ("windows", lambda: kept(0.65, a=curvature(1.0, 0.01)), "Step size 1 trains 1 ..."),
-    (
-        "windows",
-        lambda: kept(1.3, a=curvature(1.0, 0.01)),
-        "The curvature at the start does not ...",
-    ),
-    ("windows", lambda: kept(np.nan, a=curvature(1.0, 0.01)), "Step size 1 trains 1 ..."),
-    ("windows", lambda: kept(a={}), ""),
-    (
-        "windows",
-        lambda: served(5, 2, 9, 3, **EXACT),
-        " ".join(f"{trains(n, k)} the excess cost." for n, k in enumerate((5, 2, 9, 3))),
-    ),
-    (
-        "windows",
-        lambda: served(5, 2, 9, 3, 4, **EXACT),
-        f"{trains(1, 2)} the excess cost. {trains(2, 9)} the excess cost.",
-    ),
     (
         "melt",
         lambda: kept(iterations="2", a=layers(1.0, 0.01)),

@@ -124,9 +124,7 @@ def test_every_figure_is_drawn_of_both_or_of_none(compared, recorded):
             continue
         assert all(isinstance(one, Figure) for one in figures)
         drawn.append(name)
-    assert {"melt", "windows", "histories", "phase_diagram", "contours", "data", "spectrum"} <= set(
-        drawn
-    )
+    assert {"melt", "histories", "phase_diagram", "contours", "data", "spectrum"} <= set(drawn)
     assert "fit" not in drawn
 
 
