@@ -26,7 +26,7 @@ from normbench.normalizers.schemes import POINT_DTYPES, Scheme
 
 
 class Whitening(Scheme):
-    """The base of the family: fit, transform, inverse; a member defines A in `_matrix`.
+    """The base of the family: fit, transform, inverse; a member rotates A in `_matrix`.
 
     Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), where
     `T^-1/2 S T^-1/2 = V D V'` and T = I, or the variances for the members on the correlation
@@ -142,8 +142,8 @@ class Whitening(Scheme):
         return matrix, -matrix @ self.mean_
 
     def _matrix(self, half: Array) -> Array:
-        """Return A, (k, N) or (N, N), a rotation of the half B (k, N); every member defines it."""
-        raise NotImplementedError
+        """Return A, (k, N) or (N, N), a rotation of the half B (k, N): here B itself."""
+        return half
 
     def _decompose(self, moments: Moments) -> Decomposition:
         """Return the decomposition that A is computed from."""
@@ -171,10 +171,6 @@ class PCASphere(Whitening):
         `Whitening`; Watt, Borhani, Katsaggelos, Machine Learning Refined, section 9.5, with ridge
         1e-7.
     """
-
-    def _matrix(self, half: Array) -> Array:
-        """Return the half itself, `(k, N)`: components stay in their own axes."""
-        return half
 
 
 class ZCASphere(Whitening):
@@ -276,10 +272,6 @@ class PCARotation(Whitening):
     def __init__(self, components: float | None = None, rtol: float | None = None) -> None:
         self.components = components
         self.rtol = rtol
-
-    def _matrix(self, half: Array) -> Array:
-        """Return the half itself, whose divisors are 1: a rotation."""
-        return half
 
     def _divisors(self) -> Array:
         """Return ones `(k,)`: no direction is scaled."""
