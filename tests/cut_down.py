@@ -1,4 +1,4 @@
-"""A study's jobs in this process, with nothing recorded: its sweep, as the reader has it."""
+"""A study's jobs in this process, with nothing written: its sweep, as the reader has it."""
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path

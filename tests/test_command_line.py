@@ -212,9 +212,9 @@ PASTED = (
     *(("dataset.test_size=0.3",), ("dataset.split_seed=0..1",), ("cost=logistic",)),
     *(("normalizer=standard", "pca_sphere"), ("normalizer=standard,", "pca_sphere")),
     *(("normalizer=all",), ("experiment=iris_pca",), ("cost.l2=0,", "0.1"), ("loss=logistic",)),
-    *(("step_sizes=[0.1,", "1]"), ("patients.csv",), ("dataset=patients.csv",), ("it's.csv",)),
-    *(("[x].csv",), ("my data.csv",), ("my", "data.csv"), ("dataset=a,b.csv",)),
-    *(("dataset=a=b.csv",), ("dataset=$x.csv",), ("dataset=données.csv",)),
+    *(("step_sizes=[0.1,", "1]"), ("dataset=patients.csv",), ("it's.csv",)),
+    *(("[x].csv",), ("my data.csv",), ("my", "data.csv"), ("dataset=a=b.csv",)),
+    *(("dataset=$x.csv",), ("dataset=données.csv",)),
 )
 
 

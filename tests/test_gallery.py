@@ -12,8 +12,10 @@ from omegaconf import OmegaConf
 from PIL import Image
 
 from normbench.choices import CONF
+from normbench.results.figures import drawing
 from normbench.results.studies import expected
 from normbench.results.studies import study_table as studies
+from tests import cut_down
 from tests.conftest import ROOT
 from tests.datasets.places import data_folder
 
@@ -99,19 +101,15 @@ def picture(file):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("with_store")
 @pytest.mark.parametrize(
     "study",
     [pytest.param(study, marks=[pytest.mark.whole] * (study in LONG)) for study in STUDIES],
 )
-def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
+def test_a_study_comes_to_the_numbers_of_its_source(tmp_path, study):
     skip_without_its_file(study)
-    done = command(f"experiment={study}", *place_of_data(study), patience=1800)
-    assert done.returncode == 0, done.stderr
+    found = cut_down.sweep(study, *place_of_data(study))
     folder, _, name = study.partition("/")
-    table = studies.compare_with_sources(
-        studies.last_sweeps(f"sqlite:///{tmp_path}/mlflow.db", folder)[0], folder
-    )
+    table = studies.compare_with_sources({name: found}, folder)
     assert len(table) == len(described(study)["expected"])
     assert set(table["study"]) == {name}
     assert expected.unexplained(table) == 0, table.to_string()
@@ -122,10 +120,11 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
         if row["what"] not in ranges(study):
             ours, theirs = (numbers_of(each["measured"]) for each in (row, known))
             np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=1e-6)
-    for figure in re.findall(r"`(\w+)`", cells(study)[2]):
-        assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
+    figures = re.findall(r"`(\w+)`", cells(study)[2])
+    drawing.write(found, tmp_path, figures, file_formats=("png",))
+    assert [figure for figure in figures if not (tmp_path / f"{figure}.png").is_file()] == []
     for kept in (PICTURES / name).glob("*.png"):
-        (drawn,) = tmp_path.glob(f"outputs/*/{kept.name}")
+        drawn = tmp_path / kept.name
         assert picture(drawn).shape == picture(kept).shape
         assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
 
@@ -179,11 +178,8 @@ def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
     assert missing.returncode == 2
     assert f"{tmp_path}/spambase_data.csv" in missing.stderr
     make_spam(tmp_path)
-    done = command(*words)
-    assert done.returncode == 0, done.stderr
-    table = studies.compare_with_sources(
-        studies.last_sweeps(f"sqlite:///{tmp_path}/mlflow.db", "exercises")[0], "exercises"
-    )
+    found = cut_down.sweep("exercises/spam", *words[1:])
+    table = studies.compare_with_sources({"spam": found}, "exercises")
     assert list(table["verdict"]) == ["agrees", "agrees"]
 
 

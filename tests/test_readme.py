@@ -21,13 +21,14 @@ TABLE = "id,city,age,label\n" + "".join(
     for n in range(24)
 )
 # Of a comparison that says them not.
-QUICK = ("iterations=5", "theory=none", "step_sizes=[0.1,1]", "figures=[]")
+QUICK = ("iterations=5", "theory=none", "step_sizes=[1]", "figures=[]")
+QUICK += ("normalizer=standard,pca_sphere",)
 ON_A_CLUSTER = [words for words in COMMANDS if "hydra/launcher=slurm" in words]
 
 
 def fewer(word):
-    """Return a command's word with a smaller range: 2 for 7, 3 for 9, 4 for 11."""
-    return re.sub(r"range\(0,(\d+)\)", lambda found: f"range(0,{int(found[1]) // 2 - 1})", word)
+    """Return a command's word with a range of two numbers."""
+    return re.sub(r"range\(0,\d+\)", "range(0,2)", word)
 
 
 def test_the_readme_and_the_pages_have_commands():
@@ -86,7 +87,7 @@ def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
     (tmp_path / "options" / "normalizer").mkdir(parents=True)
     (tmp_path / "options" / "normalizer" / "halve.yaml").write_text("_target_: mine.Halve\n")
     # As make compare, the README's first command.
-    assert command(*QUICK[:-1], "figures=[histories]").returncode == 0
+    assert command(*QUICK, "figures=[histories]").returncode == 0
     for words in COMMANDS:
         if "dashboard" in words:  # a server, which does not end
             continue
