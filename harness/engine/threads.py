@@ -108,7 +108,7 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
 @lru_cache(maxsize=1)
 def _keep_pages() -> None:
     """Let glibc keep the pages of freed arrays: each step needs as many, and new ones are slow."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
     if hasattr(library, "mallopt"):
         library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
         library.mallopt(MMAP_THRESHOLD, MAX_HEAP_ARRAY_BYTES)
