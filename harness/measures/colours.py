@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.augment import NOISE_SHAPES, factor_noise
+from normbench.datasets.sampling import NOISE_SHAPES, factor_noise
 from normbench.measures.contract import Findings, FinishedJob, Measure
 
 NOISY_COPIES = 12
