@@ -1,46 +1,41 @@
 """Load the data sets that scikit-learn ships, without a download."""
 
 from dataclasses import replace
+from typing import Any
 
 from normbench.datasets.dataset import Dataset, make_dataset
 
 
 def breast_cancer() -> Dataset:
     """Return the Wisconsin Diagnostic breast cancer data, 569 x 30, malignant 0 and benign 1."""
-    return _load_classes("breast_cancer", "UCI, Wisconsin Diagnostic")
+    return _load("breast_cancer", "UCI, Wisconsin Diagnostic")
 
 
 def digits() -> Dataset:
     """Return the 8 x 8 handwritten digits, 1797 x 64, ten classes."""
-    return _load_classes("digits", "UCI, optical recognition of handwritten digits")
+    return _load("digits", "UCI, optical recognition of handwritten digits")
 
 
 def iris() -> Dataset:
     """Return Fisher's iris flowers, 150 x 4, three species, lengths in cm."""
-    return _load_classes("iris", "UCI, Iris")
+    return _load("iris", "UCI, Iris")
 
 
 def wine() -> Dataset:
     """Return the chemical analysis of Italian wines, 178 x 13, three growers."""
-    return _load_classes("wine", "UCI, Wine")
+    return _load("wine", "UCI, Wine")
 
 
 def diabetes() -> Dataset:
     """Return the diabetes data, 442 x 10, in its own units; the target is the disease's progress.
 
-    Efron, Hastie, Johnstone, Tibshirani, "Least Angle Regression", 2004. By default scikit-learn
-    hands the features out standardized; here they are not, since the schemes do that.
-    """
-    from sklearn.datasets import load_diabetes
+    By default scikit-learn hands the features out standardized; here they are not, since the
+    schemes do that.
 
-    bunch = load_diabetes(scaled=False)
-    return make_dataset(
-        "diabetes",
-        bunch.data,
-        bunch.target,
-        feature_names=[str(name) for name in bunch.feature_names],
-        source="scikit-learn load_diabetes, not scaled (Efron et al. 2004)",
-    )
+    References:
+        Efron, Hastie, Johnstone, Tibshirani, "Least Angle Regression", 2004.
+    """
+    return _load("diabetes", "not scaled, Efron et al. 2004", scaled=False)
 
 
 def china() -> Dataset:
@@ -61,21 +56,23 @@ def china() -> Dataset:
     return replace(pixels, picture=image.shape[:2])
 
 
-def _load_classes(name: str, origin: str) -> Dataset:
-    """Return a classification data set by the name that scikit-learn gives it.
+def _load(name: str, origin: str, **options: Any) -> Dataset:
+    """Return a data set by the name that scikit-learn gives it; without class names, real targets.
 
     Args:
         name: The name, such as `iris` for scikit-learn's `load_iris`.
         origin: Where scikit-learn has the data from, for `Dataset.source`.
+        **options: Those of scikit-learn's loader.
     """
     from sklearn import datasets
 
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = getattr(datasets, f"load_{name}")(**options)
+    class_names = bunch.get("target_names")
     return make_dataset(
         name,
         bunch.data,
         bunch.target,
         feature_names=[str(feature) for feature in bunch.feature_names],
-        class_names=[str(label) for label in bunch.target_names],
+        class_names=None if class_names is None else [str(label) for label in class_names],
         source=f"scikit-learn load_{name} ({origin})",
     )

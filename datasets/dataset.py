@@ -1,26 +1,28 @@
 """The `Dataset` that every loader returns, and the checks that every data set passes."""
 
+import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.entries import convert_targets
-from normbench.datasets.on_disk.content import LARGEST_ENTRY, Content, digest
-from normbench.datasets.on_disk.points import Points, is_in_memory, select_rows
+from normbench.datasets.on_disk.points import Array, Points, iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError as UserError
-from normbench.datasets.values import spell_setting
 
 if TYPE_CHECKING:
     from normbench.datasets.columns import Columns
 
-TEST_FRACTION_SETTING = "dataset.test_fraction"
 MAX_COUNTED_CLASSES = 10  # that a line names with their counts
 MAX_CLASS_NAME = 20  # characters of a class in that line
+# An entry's square, and a sum of squares, stay finite. A plain Python float would become
+# float32 beside such points: infinite, so that no infinite one would be larger.
+LARGEST_ENTRY = np.float64(1e150)
 
 
 class OwnTargets(NamedTuple):
@@ -103,6 +105,12 @@ class Dataset:
     read_from_rows: bool = False
     has_numbered_classes: bool = False
 
+    def with_points(self, **fields: Any) -> "Dataset":
+        """Return the data set with other fields, and the fingerprint of its points and targets."""
+        changed = replace(self, **fields)
+        fingerprint = digest(changed.x, changed.y, changed.x_test, changed.y_test)
+        return replace(changed, fingerprint=fingerprint)
+
     @property
     def classes(self) -> int:
         """The number of classes C; 0 where targets are not classes."""
@@ -162,51 +170,36 @@ def make_dataset(
         UserError: Where points, targets or names do not fit together; the message names the data
             set, the place and the remedy.
     """
-    points = _check_points(name, x, "", precision)
-    # One point has no variance.
-    if len(points) < 2:
+    has_test = x_test is not None
+    if (y_test is not None) != (has_test and y is not None):
         raise UserError(
-            f"data of {name}: has shape {points.shape}; it takes 2 points at least, one point per "
-            "row (of a csv file with one point per column: dataset.points_in=columns)"
+            f"data of {name}: the test targets are {'missing' if y_test is None else 'given'}; "
+            "they belong to test points, beside targets of the training points: give all or none"
         )
-    test_points = (
-        _check_points(name, x_test, "test ", precision) if x_test is not None else points[:0]
-    )
+    points = _check_points(name, x, "", precision)
+    test_points = _check_points(name, x_test, "test ", precision) if has_test else points[:0]
     names = tuple(() if feature_names is None else feature_names)
     names = names or tuple(f"x{n}" for n in range(points.shape[1]))
-    if test_points.shape[1] != points.shape[1]:
+    if not test_points.shape[1] == len(names) == points.shape[1]:
         raise UserError(
-            f"data of {name}: has {points.shape[1]} features in the training part and "
-            f"{test_points.shape[1]} in the test part; they must be the same features"
+            f"data of {name}: has {points.shape[1]} features in the training part, "
+            f"{test_points.shape[1]} in the test part and {len(names)} feature names; they must be "
+            "the same features"
         )
-    if len(names) != points.shape[1]:
-        raise UserError(
-            f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
-        )
-    # Test points without targets, where training points have some, are refused by `_check_targets`.
-    if y_test is not None and (x_test is None or y is None):
-        lacking_part = "test points" if x_test is None else "targets of the training points"
-        raise UserError(
-            f"data of {name}: have targets of the test points, but no {lacking_part}; give both "
-            "or none"
-        )
-    targets = _check_targets(name, y, len(points), class_names, "")
-    test_targets = (
-        _check_targets(name, y_test, len(test_points), class_names, "test ")
-        if x_test is not None and y is not None
-        else targets[:0]
-    )
-    if class_names is not None:
-        _refuse_classes(name, targets, class_names)
-        _refuse_out_of_range(name, test_targets, class_names)  # they may be of a single class
-    content = Content()
-    content.add_points(points, name, names, "")
-    content.add(targets)
-    content.add_points(test_points, name, names, "test ")
-    content.add(test_targets)
+    targets = test_targets = np.empty(0)
+    if y is not None:
+        targets = _check_targets(name, y, len(points), class_names, "")
+        test_targets = targets[:0]
+        if has_test:
+            test_targets = _check_targets(name, y_test, len(test_points), class_names, "test ")
+    hasher = hashlib.sha256()
+    parts = ((points, targets, ""), (test_points, test_targets, "test "))
+    for part_points, part_targets, prefix in parts:
+        _hash(hasher, part_points, partial(_refuse_entries, f"data of {name}", names, prefix))
+        _hash(hasher, part_targets)
     return Dataset(
         name=name,
-        task=_infer_task(y, class_names),
+        task=infer_task(None if y is None else len(class_names or ())),
         x=points,
         y=targets,
         x_test=test_points,
@@ -214,8 +207,17 @@ def make_dataset(
         feature_names=names,
         class_names=tuple(class_names or ()),
         source=source,
-        fingerprint=content.fingerprint,
+        fingerprint=hasher.hexdigest(),
     )
+
+
+def infer_task(classes: int | None) -> str:
+    """Return the task that a number of classes implies: 0 of real targets, None without targets."""
+    if classes is None:
+        return "unlabelled"
+    if classes == 0:
+        return "regression"
+    return "binary" if classes == 2 else "multiclass"
 
 
 def count_classes(y: NDArray[Any], class_names: Sequence[str], most: int) -> str:
@@ -232,83 +234,56 @@ def count_classes(y: NDArray[Any], class_names: Sequence[str], most: int) -> str
     return f"{len(class_names)} classes ({', '.join(classes)})"
 
 
-def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
-    """Return the data set with a random share of its points held out as its test part.
-
-    Points are drawn without replacement, class by class, so that the classes keep their shares.
-
-    Args:
-        dataset: A data set without a test part.
-        test_fraction: The share of points to hold out; 0 returns the data set unchanged.
-        seed: The seed of the generator that draws the points.
-
-    Returns:
-        The data set with a test part.
-
-    Raises:
-        UserError: Where there is a test part already, it would be empty, or the training part would
-            have a single point or no point of some class.
-    """
-    if test_fraction == 0:
-        return dataset
-    if len(dataset.x_test):
-        raise UserError(
-            f"{spell_setting(TEST_FRACTION_SETTING, test_fraction)}: {dataset.name} already has a "
-            f"test part of {len(dataset.x_test)} points; set "
-            f"{spell_setting(TEST_FRACTION_SETTING, 0)} to use that one"
-        )
-    rng = np.random.default_rng(seed)
-    # Without classes all points are one group.
-    groups = dataset.y if dataset.classes else np.zeros(len(dataset.x), dtype=int)
-    test_mask = np.zeros(len(dataset.x), dtype=bool)
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        test_mask[rng.permutation(members)[: round(test_fraction * len(members))]] = True
-    train_groups = np.unique(groups[~test_mask])  # no class may lose all of its points
-    if not test_mask.any() or (~test_mask).sum() < 2 or len(train_groups) < len(np.unique(groups)):
-        raise UserError(
-            f"{spell_setting(TEST_FRACTION_SETTING, test_fraction)}: leaves a part of "
-            f"{dataset.name} ({len(dataset.x)} points) empty, 1 training point, or a class without "
-            "one; choose a share that leaves points on both sides"
-        )
-    return hold_out(dataset, test_mask)
+def digest(*arrays: Points) -> str:
+    """Return the SHA-256 of some arrays of any shape, or points, added in order, bit by bit."""
+    hasher = hashlib.sha256()
+    for array in arrays:
+        _hash(hasher, array)
+    return hasher.hexdigest()
 
 
-def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
-    """Return the data set with the points of a mask as its test part.
-
-    Medians and categories of a table's columns are computed again from the training points alone.
-    Noisy copies and outliers are not drawn again: see `Dataset.hold_out_and_redraw`.
+def _hash(hasher: Any, x: Points, check: Callable[[Points, int], None] | None = None) -> None:
+    """Add an array of any shape, or points, to a hash.
 
     Args:
-        dataset: A data set whose points are all training points; a test part would be replaced.
-        test_mask: Which points to hold out (P,).
-
-    Returns:
-        The data set with a test part, without folds.
-
-    Raises:
-        UserError: Where a column of a table has no number among the training points.
+        hasher: The hash.
+        x: The array. Points that are not in memory are read once, block by block.
+        check: Called with each block and the index of its first row. Sparse points are one block.
     """
-    train_mask = ~test_mask
-    # Without a table, features do not depend on which points are trained on.
-    x, names = dataset.x, dataset.feature_names
-    if dataset.columns is not None:
-        x, names = dataset.columns.encode_features(train_mask)
-    x, x_test = select_rows(x, train_mask), select_rows(x, test_mask, is_test_part=True)
-    # Unlabelled points have an empty y, to which no mask fits.
-    y, y_test = (
-        (dataset.y[train_mask], dataset.y[test_mask]) if len(dataset.y) else (dataset.y, dataset.y)
-    )
-    return replace(
-        dataset,
-        x=x,
-        y=y,
-        x_test=x_test,
-        y_test=y_test,
-        feature_names=names,
-        folds=(),
-        fingerprint=digest(x, y, x_test, y_test),
+    # The same bytes in another shape or type are other points.
+    hasher.update(f"{x.shape}{x.dtype}".encode())
+    is_sparse = isinstance(x, SparsePoints)
+    for rows, block in [(slice(0), x)] if is_sparse else iterate_blocks(x):
+        arrays = (x.csr.data, x.csr.indices, x.csr.indptr) if is_sparse else (block,)
+        for array in arrays:
+            hasher.update(np.ascontiguousarray(array).data)
+        if check is not None:
+            check(block, rows.start or 0)
+
+
+def _refuse_entries(
+    data: str, features: Sequence[str], prefix: str, block: Points, first_row: int
+) -> None:
+    """Raise `UserError` for points of which an entry is not finite, or beyond `LARGEST_ENTRY`.
+
+    Args:
+        data: The data set, for the error.
+        features: The names of its N features.
+        prefix: `test ` for test points, empty for training points.
+        block: Some of its points (p, N).
+        first_row: The index of the first of them.
+    """
+    is_sparse = isinstance(block, SparsePoints)
+    entries: Array = block.csr.data if is_sparse else block
+    # Two reductions need no temporary array; NaN fails the comparison.
+    if not entries.size or max(float(entries.max()), -float(entries.min())) <= LARGEST_ENTRY:
+        return
+    place = tuple(np.argwhere(~(np.abs(entries) <= LARGEST_ENTRY))[0])
+    row, column = (axis[place] for axis in block.csr.tocoo().coords) if is_sparse else place
+    raise UserError(
+        f"{data}: feature {features[column]!r} of {prefix}point {first_row + row} (counted from 0) "
+        f"is {entries[place]:g}; entries must be finite, and below {LARGEST_ENTRY:g}, whose square "
+        "overflows: rescale the feature, drop such points, or fill the gaps"
     )
 
 
@@ -322,59 +297,34 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Points:
         precision: The type in which points are stored.
 
     Raises:
-        UserError: An entry is not a number, or there is no point or no feature.
-    """
-    # A loader's memory map is taken as it is; any other becomes an array.
-    is_map = isinstance(x, np.memmap) and "in_blocks" in vars(x)
-    points = x if is_map else _to_points(name, x, precision)
-    if points.ndim != 2:
-        raise UserError(
-            f"data of {name}: the {prefix}points have shape {points.shape}; they must be (P, N), "
-            "one point per row"
-        )
-    # A table of the target alone: the message says so, unlike the one below.
-    if len(points) and not points.shape[1]:
-        raise UserError(
-            f"data of {name}: the {prefix}points have no feature; it takes 1 at least, beside the "
-            "target"
-        )
-    if min(points.shape) < 1:
-        raise UserError(
-            f"data of {name}: the {prefix}points have shape {points.shape}; "
-            "it takes 1 point and 1 feature at least, one point per row"
-        )
-    return points
-
-
-def _to_points(name: str, x: Any, precision: str) -> Points:
-    """Return points as a contiguous array of numbers; those of a sparse matrix stay sparse.
-
-    Args:
-        name: The name of the data set, for errors.
-        x: Anything that NumPy turns into an array, or a sparse matrix of scipy.
-        precision: The type in which points are stored.
-
-    Raises:
-        UserError: An entry is not a real number.
+        UserError: An entry is not a real number, or there are too few points or no feature.
     """
     try:  # what is raised here ends as the reason in the error below
-        if hasattr(x, "tocsr"):  # a sparse matrix, in any of scipy's formats
-            if np.iscomplexobj(x):
-                raise TypeError("complex numbers have no order")
-            return SparsePoints.of_matrix(x, precision)
-        raw = np.asarray(x)
-        if np.iscomplexobj(raw):
-            raise TypeError("complex numbers have no order")
-        if raw.dtype.kind in "mMV":  # spans of time, dates and records
+        raw = x if hasattr(x, "tocsr") else np.asarray(x)
+        if raw.dtype.kind in "cmMV":  # complex numbers, spans of time, dates and records
             raise TypeError(f"{raw.dtype} is none")
-        if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `asarray` drops the mask
-            raw = np.where(np.ma.getmaskarray(x), np.nan, raw.astype(np.float64))
-        return np.ascontiguousarray(raw, dtype=precision)
+        if np.ma.is_masked(x):  # `asarray` drops the mask
+            raw = x.astype(np.float64).filled(np.nan)
+        points: Points
+        if isinstance(x, np.memmap) and "in_blocks" in vars(x):  # of a loader
+            points = x
+        elif hasattr(x, "tocsr"):  # a sparse matrix, in any of scipy's formats
+            points = SparsePoints.of_matrix(x, precision)
+        else:
+            points = np.ascontiguousarray(raw, dtype=precision)
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"data of {name}: every feature must be a number ({error}); "
             "encode or drop the columns that are not"
         ) from error
+    at_least = 1 if prefix else 2  # a single training point has no variance
+    if points.ndim != 2 or len(points) < at_least or not points.shape[1]:
+        raise UserError(
+            f"data of {name}: the {prefix}points have shape {points.shape}; it takes (P, N), one "
+            f"point per row, {at_least} points at least, and 1 feature at least beside the target "
+            "(of a csv file with one point per column: dataset.points_in=columns)"
+        )
+    return points
 
 
 def _check_targets(
@@ -384,104 +334,46 @@ def _check_targets(
 
     Args:
         name: The name of the data set, for errors.
-        y: Class indices where `class_names` are given, else real targets. None returns an empty
-            array for training points, and is refused for test points.
+        y: Class indices where `class_names` are given, else real targets.
         point_count: The number P of points.
         class_names: One for each class; None where the targets are not classes.
         prefix: `test ` for test points, empty for training points.
 
     Raises:
         UserError: The targets are not one number for each point, not finite, or too large to be
-            squared.
+            squared; or classes are out of range, or those of the training points are all the same,
+            or all different (if there are more than two).
     """
-    if y is None and not prefix:
-        return np.empty(0)
     targets = convert_targets(y)
-    if y is None or targets.shape != (point_count,):
-        shape = "are missing" if y is None else f"have shape {targets.shape}"
+    if targets.shape != (point_count,):
         raise UserError(
-            f"data of {name}: the {prefix}targets {shape}; "
+            f"data of {name}: the {prefix}targets have shape {targets.shape}; "
             f"it takes one target for each of {point_count} {prefix}points"
         )
-    if class_names is not None:
-        return targets.astype(np.intp)
     try:
-        targets = targets.astype(np.float64)
+        targets = targets.astype(np.float64 if class_names is None else np.intp)
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"data of {name}: a {prefix}target is not a number ({error}); "
             "of labels: dataset.task=classes"
         ) from error
+    least, largest = -LARGEST_ENTRY, LARGEST_ENTRY
+    if class_names is not None:
+        least, largest = 0, len(class_names) - 1
     # The negated comparison is also true of NaN.
-    unusable_rows = np.flatnonzero(~(np.abs(targets) <= LARGEST_ENTRY))
+    unusable_rows = np.flatnonzero(~((targets >= least) & (targets <= largest)))
     if len(unusable_rows):
         raise UserError(
             f"data of {name}: the target of {prefix}point {unusable_rows[0]} (counted from 0) is "
-            f"{targets[unusable_rows[0]]:g}; drop the points without a usable target"
+            f"{targets[unusable_rows[0]]:g}, and must be from {least:g} to {largest:g}; drop the "
+            "points without a usable target"
+        )
+    present = len(np.unique(targets))
+    if class_names is not None and not prefix and (present < 2 or present == point_count > 2):
+        classes = "one class" if present < 2 else f"{present} classes, one for each"
+        raise UserError(
+            f"data of {name}: all points are of {classes}; check the target column (of numbers: "
+            "dataset.task=regression), and whether the file has one point per column "
+            "(dataset.points_in=columns)"
         )
     return targets
-
-
-def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Raise `UserError` for training targets that cannot be classified.
-
-    They are out of range, all of a single class, or all different (if there are more than two).
-
-    Args:
-        name: The name of the data set, for errors.
-        targets: Class indices (P,).
-        class_names: One for each of C classes.
-    """
-    _refuse_out_of_range(name, targets, class_names)
-    present = np.count_nonzero(np.bincount(targets))  # the number of classes that have points
-    if present < 2:
-        raise UserError(
-            f"data of {name}: all points are of one class; it takes two classes at least to "
-            "classify (check the target column)"
-        )
-    if present == len(targets) > 2:
-        raise UserError(
-            f"data of {name}: each of its {present} points has a class of its own; check the "
-            "target column (of numbers: dataset.task=regression), and whether the file has one "
-            "point per column (dataset.points_in=columns)"
-        )
-
-
-def _refuse_out_of_range(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Raise `UserError` for class indices (P,) that are not in 0..C-1; C counts the class names."""
-    if len(targets) and (targets.min() < 0 or targets.max() >= len(class_names)):
-        raise UserError(
-            f"data of {name}: labels reach from {targets.min()} to {targets.max()}; "
-            f"they must be 0..{len(class_names) - 1}"
-        )
-
-
-def require_dense_points(
-    dataset: Dataset, setting: str, value: Any, with_test: bool = False
-) -> None:
-    """Raise `UserError` where a setting needs points in a dense array, and the data set has none.
-
-    Its points are a memory map then, or sparse.
-
-    Args:
-        dataset: The data set.
-        setting: The name of the setting, for the error.
-        value: Its value, for the error.
-        with_test: Whether the setting needs the test points as an array, too.
-    """
-    if not is_in_memory(dataset.x) or (with_test and not is_in_memory(dataset.x_test)):
-        is_sparse = isinstance(dataset.x, SparsePoints)
-        reason = "are sparse" if is_sparse else "are read from their file block by block"
-        raise UserError(
-            f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "
-            f"{dataset.name} {reason}; leave it out"
-        )
-
-
-def _infer_task(y: Any, class_names: Sequence[str] | None) -> str:
-    """Return the task that targets and class names imply."""
-    if y is None:
-        return "unlabelled"
-    if class_names is None:
-        return "regression"
-    return "binary" if len(class_names) == 2 else "multiclass"

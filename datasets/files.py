@@ -25,10 +25,10 @@ from normbench.datasets.entries import extract_targets, is_of_numbers
 from normbench.datasets.header import abbreviate, compare_first_row
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.notation import Notation, check_notation, has_decimal_commas
-from normbench.datasets.on_disk import row_groups
 from normbench.datasets.on_disk.files_on_disk import (
     find_file,
-    translate_memory_error,
+    load_row_groups,
+    needs_blocks,
     translate_read_errors,
 )
 from normbench.datasets.values import (
@@ -345,15 +345,14 @@ def parquet(
     options = TableOptions(drop, encode, fill, missing)
     remedy = "check the file, or read it as what it is (dataset=csv, dataset=npz)"
     with translate_read_errors(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
-        if row_groups.needs_blocks(file, in_blocks):
+        if needs_blocks(file, in_blocks):
             # Row groups hold numbers as they are: nothing is encoded or filled.
             _refuse_options(path, options)
-            return row_groups.load_row_groups(file, target, drop, task, in_blocks, merge_labels)
+            return load_row_groups(file, target, drop, task, in_blocks, merge_labels)
         table = parquet_table.read_table(file, target, drop)
-    with translate_memory_error(f"dataset.path={path}"):
-        return table_dataset(
-            file.stem, table, target, task, options, source=str(file), merge_labels=merge_labels
-        )
+    return table_dataset(
+        file.stem, table, target, task, options, source=str(file), merge_labels=merge_labels
+    )
 
 
 def _refuse_options(path: str | None, options: TableOptions) -> None:

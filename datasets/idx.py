@@ -1,8 +1,6 @@
 """Load MNIST and Fashion-MNIST: images of 28 x 28 bytes in IDX files."""
 
 import gzip
-import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, UserError, make_dataset
+from normbench.datasets.dataset import Dataset, make_dataset
 from normbench.datasets.download import RemoteFile, fetch
-from normbench.datasets.values import (
-    check_choice,
-    check_integer,
-    check_list,
-    check_switch,
-    refuse_larger,
-)
+from normbench.datasets.sampling import find_classes
+from normbench.datasets.values import check_choice, check_integer, check_switch
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
-MAGIC_NUMBERS = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
+HEADER_BYTES = {"images-idx3": 16, "labels-idx1": 8}  # before an IDX file's entries, a byte each
+SIDE = 28  # of an image, in pixels
 IMAGES_PER_BLOCK = 250  # images that are normalized at a time
 FASHION_CLASSES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
@@ -58,6 +52,7 @@ class Images:
         points: int | None = None,
         seed: int = 0,
         precision: str = "float64",
+        keep_classes: Sequence[Any] | None = None,
     ) -> Dataset:
         """Return the images, P x 784, from the four files of their publisher.
 
@@ -68,89 +63,80 @@ class Images:
                 and then the 10,000, all training points.
             contrast_normalize: Whether each image is centred by its own mean and divided by its own
                 standard deviation (with the divisor 784; a constant image becomes 0).
-            digits: The classes to keep, all by default; points of a single class are unlabelled.
+            digits: The same as `keep_classes`.
             points: How many training points to keep, drawn without replacement, in their order; all
                 by default.
             seed: The seed of that draw.
             precision: The type of the pixels. float32 halves the memory; the mean of the pixels is
                 so small that no digits are lost.
+            keep_classes: The classes to keep by their names, all by default; points of a single
+                class are unlabelled.
 
         Raises:
-            UserError: An option is out of its range, or a file is missing or damaged.
+            UserError: An option is out of its range, or a file is missing.
         """
-        check_choice("precision", precision, ("float64", "float32"))
         check_choice("dataset.subset", subset, SUBSETS)
         check_switch("dataset.contrast_normalize", contrast_normalize)
         seed = check_integer("dataset.seed", seed, 0)
-        kept_digits = _check_digits(digits)
-        splits = [
-            self._load_split("t10k" if subset == "test10k" else "train", data_dir, kept_digits)
-        ]
-        if subset == "all70k":
-            splits.append(self._load_split("t10k", data_dir, kept_digits))
-        images, labels = (np.concatenate(arrays) for arrays in zip(*splits))
+        classes = find_classes(
+            self.name, self.class_names, digits if keep_classes is None else keep_classes
+        )
+        split_names = {"test10k": ["t10k"], "all70k": ["train", "t10k"]}.get(subset, ["train"])
+        images, labels = self._read(split_names, data_dir, classes)
         if points is not None:
             count = check_integer("dataset.points", points, 2, len(images))
             rows = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
             images, labels = images[rows], labels[rows]
-        test_split = (
-            self._load_split("t10k", data_dir, kept_digits) if subset == "train_test" else None
-        )
-        # Both take (images, precision): without normalization the bytes become numbers.
+        # Without normalization the bytes become numbers.
         convert = normalize_contrast if contrast_normalize else np.asarray
-        single_class = len(kept_digits) == 1
+        x_test = y_test = None
+        if subset == "train_test":
+            test_images, y_test = self._read(["t10k"], data_dir, classes)
+            x_test = convert(test_images, precision)
+        is_labelled = len(classes) > 1
         return make_dataset(
             self.name,
             convert(images, precision),
-            None if single_class else labels,
+            labels if is_labelled else None,
             source=self.mirrors[0].rstrip("/"),
-            x_test=None if test_split is None else convert(test_split[0], precision),
-            y_test=None if test_split is None or single_class else test_split[1],
-            feature_names=[f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
-            class_names=None
-            if single_class
-            else [self.class_names[digit] for digit in kept_digits],
+            x_test=x_test,
+            y_test=y_test if is_labelled else None,
+            feature_names=[
+                f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)
+            ],
+            class_names=[self.class_names[number] for number in classes] if is_labelled else None,
             precision=precision,
         )
 
     def files(self, split_name: str) -> list[RemoteFile]:
         """Return the two files of a split (`train` or `t10k`): its images, then its labels."""
-        stems = [f"{split_name}-{array_kind}" for array_kind in ("images-idx3", "labels-idx1")]
-        names = {stem: f"{stem}-ubyte.gz" for stem in stems}
         return [
             RemoteFile(
-                name,
+                f"{stem}-ubyte.gz",
                 self.sums[stem],
-                tuple(f"{mirror}{name}" for mirror in self.mirrors),
+                tuple(f"{mirror}{stem}-ubyte.gz" for mirror in self.mirrors),
                 self.folder,
             )
-            for stem, name in names.items()
+            for stem in (f"{split_name}-{kind}" for kind in HEADER_BYTES)
         ]
 
-    def _load_split(
-        self, split_name: str, data_dir: str, kept_digits: list[int]
+    def _read(
+        self, split_names: Sequence[str], data_dir: str, classes: Sequence[int]
     ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-        """Return the images (P, 784) of the kept digits, and their class indices (P,).
+        """Return the images (P, 784) of some classes, and their class indices (P,).
 
         Args:
-            split_name: `train` or `t10k`.
+            split_names: The splits to join, each `train` or `t10k`.
             data_dir: The folder of downloaded data.
-            kept_digits: The digits to keep, increasing; a class index is a position in this list.
-
-        Raises:
-            UserError: A file is missing or damaged.
+            classes: The classes, increasing; a class index is a position in this list.
         """
-        paths = [fetch(file, data_dir) for file in self.files(split_name)]
-        images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
-        if len(images) != len(labels):
-            raise UserError(f"{paths[0]}: has {len(images)} images for {len(labels)} labels")
-        # One entry for each value of a byte; -1 stands for digits that are not kept.
-        class_of_digit = np.full(256, -1, dtype=np.intp)
-        class_of_digit[kept_digits] = np.arange(len(kept_digits))
-        classes = class_of_digit[labels]
-        if len(kept_digits) == 10:  # without a copy of the images
-            return images, classes
-        return images[classes >= 0], classes[classes >= 0]
+        files = [self.files(split_name) for split_name in split_names]
+        images, labels = (
+            np.concatenate([read_idx(fetch(file, data_dir), kind) for file in kind_files])
+            for kind_files, kind in zip(zip(*files), HEADER_BYTES)
+        )
+        is_chosen = np.isin(labels, classes)
+        return images.reshape(-1, SIDE**2)[is_chosen], np.searchsorted(classes, labels[is_chosen])
 
 
 mnist = Images(
@@ -188,47 +174,10 @@ fashion_mnist = Images(
 )
 
 
-def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
-    """Return the bytes of a gzipped IDX file of `images` (P, N) or `labels` (P,).
-
-    An IDX file holds a magic number, the size of each dimension (each 4 bytes, big-endian), and
-    then the entries, a byte each.
-
-    Args:
-        path: The file.
-        array_kind: `images` or `labels`.
-
-    Raises:
-        UserError: The file is truncated, is no such IDX file, or has another number of bytes than
-            it announces.
-    """
-    remedy = "remove it, and it is downloaded again"
-    try:
-        with gzip.open(path) as file:
-            magic = int.from_bytes(file.read(4), "big")
-            if magic != MAGIC_NUMBERS[array_kind]:
-                raise UserError(
-                    f"{path}: starts with {magic}, an IDX file of {array_kind} with "
-                    f"{MAGIC_NUMBERS[array_kind]}; {remedy}"
-                )
-            # The last byte of the magic number counts the dimensions; each size takes 4 bytes.
-            header = file.read(4 * (magic % 256))
-            # Of a truncated header only whole sizes are read; the lengths are compared below.
-            shape = tuple(map(int, np.frombuffer(header[: len(header) // 4 * 4], ">u4")))
-            expected = math.prod(shape)
-            refuse_larger(f"{path}", expected, remedy)
-            content = file.read(expected + 1)  # one more byte shows that the file holds more
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
-    # The header is truncated, there is no entry, or there are more or fewer than announced.
-    if len(shape) != magic % 256 or not expected or len(content) != expected:
-        held = "more" if len(content) > expected else len(content)
-        raise UserError(
-            f"{path}: announces {' x '.join(map(str, shape))} = {expected} bytes of "
-            f"{array_kind} and holds {held}; {remedy}"
-        )
-    values = np.frombuffer(content, np.uint8)
-    return values.reshape(shape[0], -1) if array_kind == "images" else values
+def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
+    """Return the entries of a gzipped IDX file of a kind of `HEADER_BYTES`, a byte each."""
+    with gzip.open(path) as file:
+        return np.frombuffer(file.read(), np.uint8, offset=HEADER_BYTES[kind])
 
 
 def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") -> NDArray[Any]:
@@ -246,20 +195,3 @@ def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") ->
             block / np.where(scale > 0, scale, 1)[:, None]
         )
     return normalized
-
-
-def _check_digits(digits: Any) -> list[int]:
-    """Return the setting `dataset.digits` as a sorted list, all ten for None.
-
-    Raises `UserError` unless it is a list of different digits, one at least.
-    """
-    if digits is None:
-        return list(range(10))
-    name = "dataset.digits"
-    rule = f"a list of classes, such as {name}=[3,8]"
-    kept_digits = sorted(
-        check_integer(name, digit, 0, 9) for digit in check_list(name, digits, rule)
-    )
-    if not kept_digits or len(set(kept_digits)) < len(kept_digits):
-        raise UserError(f"{name}={digits}: must be one class or several different ones, as [3,8]")
-    return kept_digits

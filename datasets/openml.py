@@ -2,15 +2,11 @@
 
 import socket
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
-from urllib.error import HTTPError, URLError
+from collections.abc import Sequence
 
 from normbench.datasets.dataset import Dataset, UserError
-from normbench.datasets.download import no_empty_folders
 from normbench.datasets.files import TableOptions, Target, table_dataset
-from normbench.datasets.values import check_integer, check_path
+from normbench.datasets.values import check_path
 
 TIMEOUT_SECONDS = 20.0  # that a host may take to answer
 
@@ -49,85 +45,45 @@ def openml(
     """
     from sklearn.datasets import fetch_openml
 
-    if (name is None) == (id is None):  # both, or neither
-        raise UserError(
-            f"dataset.name={name}, dataset.id={id}: it takes one of the two, "
-            "such as dataset.name=mnist_784 or dataset.id=554"
-        )
-    if version != "active":
-        version = check_integer("dataset.version", version, 1)
-    query: dict[str, Any]
-    if name is None:
-        setting, query = f"dataset.id={id}", {"data_id": check_integer("dataset.id", id, 1)}
-    else:
-        setting, query = f"dataset.name={name}", {"name": str(name), "version": version}
-    cache_folder = (
-        check_path("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
-    )
+    setting = f"dataset.name={name}" if id is None else f"dataset.id={id}"
+    folder = check_path("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
+    previous_timeout = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(TIMEOUT_SECONDS)  # scikit-learn has no such option
     try:
-        with (
-            _socket_timeout(TIMEOUT_SECONDS),
-            no_empty_folders(cache_folder),
-            warnings.catch_warnings(),
-        ):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped
-            # The declared target is asked for even where the user names another one: the frame has
-            # all columns in either case.
+            # The frame has all columns, whichever the target is.
             bunch = fetch_openml(
-                **query,
-                target_column="default-target",
-                data_home=str(cache_folder),
+                name=name if name is None else str(name),
+                data_id=id,
+                version=version,
+                data_home=str(folder),
                 as_frame=True,
                 parser="pandas",
                 n_retries=1,
                 delay=0.1,
             )
-    except HTTPError as error:
+    except Exception as error:  # of the network, the options, or an answer that is none
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise UserError(
-            f"{setting}: openml.org answers {error.code} ({error.reason}); check the name or the id"
+            f"{setting}: cannot be had from openml.org ({reason}), nor is it in {folder}; write "
+            "dataset.name=mnist_784 or dataset.id=554, check the network, or read a file of yours "
+            "(dataset=csv, parquet or npz)"
         ) from error
-    except (URLError, TimeoutError, ConnectionError) as error:
+    finally:
+        socket.setdefaulttimeout(previous_timeout)
+    targets = [*(bunch.target_names or ())] if target is None else [target]
+    if len(targets) > 1:
         raise UserError(
-            f"{setting}: is not in {cache_folder} and openml.org cannot be reached "
-            f"({getattr(error, 'reason', error)}); try again with a network, or fetch it elsewhere "
-            "and give the same data_dir, or read a file of yours (dataset=csv, parquet or npz)"
-        ) from error
-    except Exception as error:  # whatever scikit-learn raises of an answer that is none
-        reason = " ".join(str(error).split())
-        if not isinstance(error, (ValueError, OSError)):
-            reason = f"its answer is malformed: {type(error).__name__} {reason}"
-        raise UserError(
-            f"{setting}: cannot be had from OpenML ({reason[:200]}); remove {cache_folder} if it "
-            "holds a damaged answer, or read a file of yours (dataset=csv, parquet or npz)"
-        ) from error
-    table, declared_targets = bunch.frame, list(bunch.target_names or [])
-    if target is None and len(declared_targets) > 1:
-        raise UserError(
-            f"{setting}: OpenML declares {len(declared_targets)} targets "
-            f"({', '.join(declared_targets)}); choose one with dataset.target and leave out the "
-            "others with dataset.drop"
+            f"{setting}: OpenML declares {len(targets)} targets ({', '.join(targets)}); choose one "
+            "with dataset.target and leave out the others with dataset.drop"
         )
-    column = target if target is not None else (declared_targets[0] if declared_targets else None)
     return table_dataset(
         f"openml_{id}" if name is None else str(name),
-        table,
-        column,
+        bunch.frame,
+        targets[0] if targets else None,
         task,
         TableOptions(drop, encode, fill, missing),
         source=bunch.url,
         merge_labels=merge_labels,
     )
-
-
-@contextmanager
-def _socket_timeout(seconds: float) -> Iterator[None]:
-    """Bound how long a host may stay silent in the context: scikit-learn would wait for ever.
-
-    The default of all new sockets is set, since scikit-learn has no such option.
-    """
-    previous_timeout = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(previous_timeout)

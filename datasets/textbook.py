@@ -22,7 +22,7 @@ GEYSER = (
     "71e2436a092d714350de0fc409ca8a8714e7e78f/geyser.csv"
 )
 GEYSER_NAMES = ("duration (minutes)", "waiting (minutes)")
-SUPERVISED, UNSUPERVISED = "superlearn_datasets", "unsuperlearn_datasets"  # the textbook's folders
+UNSUPERVISED = ("2d_span_data", "3d_span_data", "PCA_class_data")  # of the textbook's files
 SUMS = {  # SHA-256 of the textbook's files
     "breast_cancer_data": "29769297e811f3215d15f563d9af05286fd025e6d27a8602bde4e1eb49bc68b9",
     "unnorm_linregress_data": "2f41c80be55ee947d259b393674cd76ec795aefa5fdd50e36f744a61d8b05bfa",
@@ -40,7 +40,7 @@ SUMS = {  # SHA-256 of the textbook's files
 
 def breast_cancer_textbook(data_dir: str) -> Dataset:
     """Return the textbook's breast cancer data, 699 x 8, labels -1 (241 points) and +1 (458)."""
-    return _supervised("breast_cancer_textbook", "breast_cancer_data", data_dir, "classes")
+    return _supervised("breast_cancer_textbook", "breast_cancer_data", data_dir)
 
 
 def linear_regression_textbook(data_dir: str) -> Dataset:
@@ -69,7 +69,7 @@ def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False
     Raises:
         UserError: An option is no number, or not true or false.
     """
-    (x, y), source = _read(SUPERVISED, "2d_classification_data_v1", data_dir)
+    (x, y), source = _read("2d_classification_data_v1", data_dir)
     x = x + check_number("dataset.shift", shift)
     if check_switch("dataset.flip_last", flip_last):
         y[-1] = -y[-1]
@@ -78,23 +78,23 @@ def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False
 
 def three_classes_textbook(data_dir: str) -> Dataset:
     """Return the textbook's three classes on two features, 30 x 2."""
-    return _supervised("three_classes_textbook", "3class_data", data_dir, "classes")
+    return _supervised("three_classes_textbook", "3class_data", data_dir)
 
 
 def four_classes_textbook(data_dir: str) -> Dataset:
     """Return the textbook's four classes on two features, 40 x 2."""
-    return _supervised("four_classes_textbook", "4class_data", data_dir, "classes")
+    return _supervised("four_classes_textbook", "4class_data", data_dir)
 
 
 def span_2d(data_dir: str) -> Dataset:
     """Return the textbook's unlabelled points in the plane, 50 x 2."""
-    table, source = _read(UNSUPERVISED, "2d_span_data", data_dir)
+    table, source = _read("2d_span_data", data_dir)
     return make_dataset("span_2d", table.T, source=source)
 
 
 def span_3d(data_dir: str) -> Dataset:
     """Return the textbook's unlabelled points in space, 100 x 3."""
-    table, source = _read(UNSUPERVISED, "3d_span_data", data_dir)
+    table, source = _read("3d_span_data", data_dir)
     return make_dataset("span_3d", table.T, source=source)
 
 
@@ -103,7 +103,7 @@ def separable_2d(data_dir: str) -> Dataset:
 
     Their first principal component does not. The file has one point per row.
     """
-    table, source = _read(UNSUPERVISED, "PCA_class_data", data_dir)
+    table, source = _read("PCA_class_data", data_dir)
     return label_dataset("separable_2d", table[:, :-1], table[:, -1], "classes", source=source)
 
 
@@ -115,7 +115,7 @@ def old_faithful(data_dir: str) -> Dataset:
     return make_dataset("old_faithful", table, source=GEYSER, feature_names=GEYSER_NAMES)
 
 
-def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
+def _supervised(name: str, stem: str, data_dir: str, task: str = "classes") -> Dataset:
     """Return the data set of a supervised file, whose last row holds the targets.
 
     Args:
@@ -124,20 +124,20 @@ def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
         data_dir: The folder of downloaded data.
         task: `classes` or `regression`.
     """
-    table, source = _read(SUPERVISED, stem, data_dir)
+    table, source = _read(stem, data_dir)
     return label_dataset(name, table[:-1].T, table[-1], task, source=source)
 
 
-def _read(folder: str, stem: str, data_dir: str) -> tuple[NDArray[np.float64], str]:
+def _read(stem: str, data_dir: str) -> tuple[NDArray[np.float64], str]:
     """Return the table of one of the textbook's files as it stands, and the file's address.
 
     Most tables have one point per column. The file is downloaded if `data_dir` lacks it.
 
     Args:
-        folder: The textbook's folder, `SUPERVISED` or `UNSUPERVISED`.
         stem: The file's name without `.csv`.
         data_dir: The folder of downloaded data.
     """
+    folder = "unsuperlearn_datasets" if stem in UNSUPERVISED else "superlearn_datasets"
     address = f"{TEXTBOOK}{folder}/{stem}.csv"
     path = fetch(RemoteFile(f"{stem}.csv", SUMS[stem], (address,)), data_dir)
     return np.loadtxt(path, delimiter=",", ndmin=2), address

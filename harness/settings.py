@@ -607,6 +607,9 @@ TABLE = (
         check_switch,
         listed=True,
     ),
+    Setting(
+        "dataset.keep_classes", Role.PROBLEM, None, "the classes whose points are used; null: all"
+    ),
     Setting("dataset.points", Role.PROBLEM, None, "how many training points are used; null: all"),
     Setting(
         "dataset.test_fraction",

@@ -448,7 +448,7 @@ def test_the_explorer_turns_iterations_into_seconds(page, tmp_path):
 
 def test_a_film_is_moved_by_slider_keys_and_clicks(page, tmp_path):
     import normbench
-    from normbench.datasets.gaussian import gaussian
+    from normbench.datasets.made import gaussian
     from normbench.results.figures import drawing
 
     data = gaussian(200, 2, 2, 20, 1, 3, 2, 0, 0)

@@ -4,11 +4,9 @@ A memory map is an `np.memmap`, an array whose rows are read from its file where
 """
 
 import mmap
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.datasets.values import (
-    ARRAY_SHARE,
-    UserError,
-    available_bytes,
-    format_gigabytes,
-)
+from normbench.datasets.values import ARRAY_SHARE, UserError, available_bytes, format_gigabytes
 
 Array = NDArray[Any]
 Points = Any  # (P, N): an array, a memory map, or `SparsePoints`
 BLOCK_BYTES = 1 << 23  # of rows that are read at once by default
 TRANSFORMED_ROWS = 4096  # of points in memory that are transformed at a time
 TAKEN_ROWS = 16  # of a memory map, before memory is given back: a row may bring 2 MB around it
-TEST_PART_SHARE = 1 / 16  # of the memory, for test points beside points in a memory map
 _folder = [Path()]  # of the memory maps that are written: see `write_maps_to`
 
 
@@ -115,19 +107,18 @@ def write_map(blocks: Iterable[Array], shape: tuple[int, int], dtype: Any) -> Ar
     size = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if not size:  # there is no memory map of nothing
         return np.empty(shape, dtype)
-    message = f"points that do not fit in memory: {format_gigabytes(size)} of them are written to "
-    message += f"{folder}, whose disk has {{}} free; free some, or choose fewer points"
     free = shutil.disk_usage(folder).free
     if size > free:
-        raise UserError(message.format(format_gigabytes(free)))
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            for block in blocks:
-                file.write(np.ascontiguousarray(block, dtype).data)
-            file.flush()
-            return np.memmap(file, dtype, "r", shape=shape)
-    except OSError as error:
-        raise UserError(message.format(f"no room ({error.strerror})")) from error
+        raise UserError(
+            f"points that do not fit in memory: {format_gigabytes(size)} of them are written to "
+            f"{folder}, whose disk has {format_gigabytes(free)} free; free some, or choose fewer "
+            "points"
+        )
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype).data)
+        file.flush()
+        return np.memmap(file, dtype, "r", shape=shape)
 
 
 def transform_rows(
@@ -158,24 +149,21 @@ def transform_rows(
     return transformed
 
 
-def select_rows(x: Points, mask: NDArray[np.bool_], is_test_part: bool = False) -> Points:
+def select_rows(x: Points, mask: NDArray[np.bool_]) -> Points:
     """Return the rows of points that a mask (P,) selects, in their order.
 
-    The rows of a memory map are copied once: to memory where they are few (a training part that
-    takes at most a quarter of it, unless `dataset.in_blocks` asks for the file; a test part that
-    takes at most a sixteenth), otherwise to a memory map.
+    The rows of a memory map are copied once: to memory where they take at most a quarter of it,
+    unless `dataset.in_blocks` asks for the file; otherwise to a memory map.
 
     Args:
         x: Points (P, N).
         mask: The mask of the rows (P,).
-        is_test_part: Whether the rows become a test part.
     """
     if not isinstance(x, np.memmap):
         return x[mask]
     count, in_blocks = int(np.count_nonzero(mask)), vars(x).get("in_blocks", False)
     blocks = (rows[mask[block]] for block, rows in iterate_blocks(x))
-    share = TEST_PART_SHARE if is_test_part else ARRAY_SHARE * (not in_blocks)
-    if count * x.shape[1] * x.itemsize <= share * available_bytes():
+    if not in_blocks and count * x.shape[1] * x.itemsize <= ARRAY_SHARE * available_bytes():
         selection = np.concatenate(list(blocks))
     else:
         selection = write_map(blocks, (count, x.shape[1]), x.dtype)
@@ -185,7 +173,7 @@ def select_rows(x: Points, mask: NDArray[np.bool_], is_test_part: bool = False) 
 
 
 def open_map(setting: str, path: Path) -> Array:
-    """Return the array of an npy file as a read-only memory map.
+    """Return the array of an npy file as a read-only memory map; nothing in it is unpickled.
 
     `check_unchanged` notices from then on where the file changes.
 
@@ -193,24 +181,21 @@ def open_map(setting: str, path: Path) -> Array:
         setting: The setting that names the file, such as `dataset.path=X.npy`, for errors.
         path: The file.
     """
-    stamp = _read_stamp(path)
     x: Array = np.lib.format.open_memmap(path, mode="r")
-    vars(x).update(setting=setting, path=path, stamp=stamp)
+    vars(x).update(setting=setting, path=path, stamp=_read_stamp(path))
     return x
 
 
 def check_unchanged(x: Points) -> None:
     """Raise `UserError` where the user's file of a memory map has changed since it was opened."""
     opened = vars(x) if isinstance(x, np.memmap) else {}
-    if "stamp" not in opened:
-        return
-    with suppress(OSError):  # the file is gone: it has changed, too
-        if _read_stamp(opened["path"]) == opened["stamp"]:
-            return
-    raise UserError(f"{opened['setting']}: was changed while the sweep ran; run it again")
+    if "stamp" in opened and _read_stamp(opened["path"]) != opened["stamp"]:
+        raise UserError(f"{opened['setting']}: was changed while the sweep ran; run it again")
 
 
 def _read_stamp(path: Path) -> tuple[int, ...]:
-    """Return the size, time and identity by which a changed or replaced file is noticed."""
-    status = os.stat(path)
+    """Return the size, time and identity of a file, by which a change is noticed; () without it."""
+    if not path.exists():
+        return ()
+    status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev

@@ -6,7 +6,7 @@ import numpy as np
 
 from normbench import names
 from normbench.datasets import Dataset
-from normbench.datasets.augment import NOISE_SHAPES, factor_noise
+from normbench.datasets.sampling import NOISE_SHAPES, factor_noise
 from normbench.measures.contract import Array, Findings, FinishedJob, measure
 from normbench.normalizers.decomposition import fix_signs, mean_and_covariance
 from normbench.theory import spectra

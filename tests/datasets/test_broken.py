@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from normbench.datasets.broken import DEFECTS, broken
+from normbench.datasets.made import DEFECTS, broken
 
 
 def test_each_kind_breaks_what_it_says():

@@ -11,14 +11,14 @@ X = np.arange(6.0).reshape(3, 2)
 def test_a_split_leaves_two_training_points_at_least():
     data = make_dataset("few", X, [0.0, 1.0, 2.0], source="arrays")
     assert len(split(data, 0.4, 0).x) == 2
-    with pytest.raises(UserError, match=r"test_fraction=0\.7: leaves a part"):
+    with pytest.raises(UserError, match=r"test_fraction=0\.7: leaves 1 point of few to train on"):
         split(data, 0.7, 0)
 
 
 def test_a_split_leaves_points_of_each_class():
     x, labels = np.arange(22.0).reshape(11, 2), [0] + [1] * 10
     data = make_dataset("rare", x, labels, class_names=["a", "b"], source="-")
-    with pytest.raises(UserError, match=r"or a class without one; choose a share"):
+    with pytest.raises(UserError, match=r"leaves no point of class a of rare"):
         split(data, 0.6, 0)
 
 
@@ -32,21 +32,18 @@ def test_a_test_part_of_points_without_targets_has_none():
 def test_infinite_numbers_of_7_digits_are_refused_as_those_of_16_are():
     far = np.array([[1, 2], [np.inf, 4], [5, 6]], dtype=np.float32)
     for precision in ("float32", "float64"):
-        with pytest.raises(UserError, match=r"feature 'x0' of point 1 .* is inf \(1 in all\)"):
+        with pytest.raises(UserError, match=r"feature 'x0' of point 1 .* is inf; entries must"):
             make_dataset("far", far, source="arrays", precision=precision)
     with pytest.raises(UserError, match="target of point 1"):
         make_dataset("far", X, far[:, 0], source="arrays")
 
 
 @pytest.mark.parametrize(
-    ("given", "lacking"),
-    [
-        ({"y": [0, 1]}, "no test points"),
-        ({"y": None, "x_test": [[1.0]]}, "no targets of the training points"),
-    ],
+    "given",
+    [{"y": [0, 1]}, {"y": None, "x_test": [[1.0]]}],
 )
-def test_targets_of_the_test_points_are_not_passed_over(given, lacking):
-    with pytest.raises(UserError, match=f"have targets of the test points, but {lacking};"):
+def test_targets_of_the_test_points_are_not_passed_over(given):
+    with pytest.raises(UserError, match="the test targets are given; they belong to test points"):
         make_dataset("d", [[0.0], [1.0]], y_test=[1], source="made", **given)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from normbench.datasets.gaussian import _draw_rotation, gaussian
+from normbench.datasets.made import _draw_rotation, gaussian
 
 
 def covariance(data):

@@ -25,7 +25,7 @@ def test_contrast_is_one_for_every_image_but_a_constant_one():
 
 def test_digits_are_kept_and_renumbered():
     folder = str(data_folder())
-    data = mnist(folder, digits=[8, 3], contrast_normalize=False)
+    data = mnist(folder, keep_classes=[8, 3], contrast_normalize=False)
     assert data.task == "binary"
     assert data.encoding == "3=0, 8=1"
     assert np.bincount(data.y).tolist() == [1010, 974]  # of the test part, as published
@@ -40,14 +40,14 @@ def test_all_images_are_the_train_part_and_then_the_test_part():
     every = mnist(folder, "all70k", digits=[3], contrast_normalize=False, precision="float32")
     assert every.x.shape == (7141, 784)  # as published: 6,131 and 1,010
     assert (every.task, len(every.y), len(every.x_test)) == ("unlabelled", 0, 0)
-    first, last = (mnist(folder, part, digits=[3, 8]) for part in ("train60k", "test10k"))
-    both = mnist(folder, "all70k", digits=[3, 8])
+    first, last = (mnist(folder, part, keep_classes=[3, 8]) for part in ("train60k", "test10k"))
+    both = mnist(folder, "all70k", keep_classes=[3, 8])
     assert (both.x == np.concatenate([first.x, last.x])).all()
     assert (both.y == np.concatenate([first.y, last.y])).all()
 
 
 def test_a_single_class_is_unlabelled_in_its_test_part_too():
-    data = mnist(str(data_folder()), "train_test", digits=[3], contrast_normalize=False)
+    data = mnist(str(data_folder()), "train_test", keep_classes=[3], contrast_normalize=False)
     assert (data.x.shape, data.x_test.shape) == ((6131, 784), (1010, 784))
     assert (data.task, data.classes, len(data.y_test)) == ("unlabelled", 0, 0)
 
@@ -65,7 +65,7 @@ def test_the_parts_of_train_test_are_the_publishers():
     assert data.x.shape == (500, 784)
     assert data.x_test.shape == (10000, 784)
     assert (data.x_test == mnist(folder).x).all()
-    small = mnist(folder, "train60k", digits=[0, 1], points=500)
+    small = mnist(folder, "train60k", keep_classes=[0, 1], points=500)
     assert len(small.x_test) == 0
 
 

@@ -16,9 +16,8 @@ from normbench.datasets import (
     make_dataset,
     split,
 )
-from normbench.datasets.on_disk import npy as npy_module
-from normbench.datasets.on_disk import points
-from normbench.datasets.on_disk.npy import choose_dtype, npy
+from normbench.datasets.on_disk import files_on_disk, points
+from normbench.datasets.on_disk.files_on_disk import choose_dtype, npy
 from normbench.datasets.on_disk.points import check_unchanged, is_in_memory
 from tests.door import mapped
 
@@ -50,6 +49,14 @@ def test_every_kind_of_number_is_read_as_it_is(tmp_path, kind):
     assert np.array_equal(read, x.astype(read.dtype))
 
 
+def test_points_that_are_stored_column_by_column_are_read(tmp_path):
+    np.save(tmp_path / "X.npy", np.asfortranarray(X))
+    np.save(tmp_path / "T.npy", X.astype(np.float32))
+    data = npy(str(tmp_path / "X.npy"), test_path=str(tmp_path / "T.npy"), in_blocks=True)
+    assert np.array_equal(data.x, X)
+    assert data.x_test.dtype == np.float64  # as the training points
+
+
 def test_float32_is_read_where_it_holds_every_number():
     single = {kind for kind in KINDS if choose_dtype(np.dtype(kind)) == np.float32}
     assert single == {"?", "i1", "u1", "i2", ">u2", "f2", "f4", ">f4"}
@@ -74,13 +81,14 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
         assert data.name == "X"
         assert data.class_names == ("-1", "0", "1")
         assert data.y.tolist() == y.tolist()
-        assert is_in_memory(data.x_test)
+    assert not is_in_memory(blocks.x_test)
+    assert is_in_memory(array.x_test)
     assert np.array_equal(blocks.x, array.x)
 
 
 def test_points_are_read_in_blocks_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     for free, held in ((4 * X.nbytes, True), (4 * X.nbytes - 4, False)):
-        monkeypatch.setattr(npy_module, "available_bytes", lambda free=free: free)
+        monkeypatch.setattr(files_on_disk, "available_bytes", lambda free=free: free)
         assert is_in_memory(npy(str(file)).x) == held
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match=r"^dataset\.in_blocks=false: takes 2.4e-05 GB of memory"):
@@ -118,20 +126,20 @@ def test_the_same_seed_takes_the_same_rows_as_in_memory(file, monkeypatch, targe
         monkeypatch.setattr(points, "available_bytes", lambda: 0)
     blocks, whole = (Sampling(**settings, split_seed=3).apply(data) for data in (blocks, whole))
     assert not is_in_memory(blocks.x)
-    assert is_in_memory(blocks.x_test) == (room or "test_fraction" not in settings)
+    assert is_in_memory(blocks.x_test) == ("test_fraction" not in settings)
     for name in ("x", "x_test", "y", "y_test"):
         assert np.array_equal(getattr(blocks, name), getattr(whole, name))
     assert blocks.fingerprint == whole.fingerprint
 
 
 def test_few_points_of_a_large_file_are_held(file, monkeypatch):
-    for module in (npy_module, points):
+    for module in (files_on_disk, points):
         monkeypatch.setattr(module, "available_bytes", lambda: X.nbytes)
     large = npy(str(file), str(file.with_name("y.npy")))
     assert not is_in_memory(large.x)
     assert is_in_memory(draw_subset(large, len(X) // 4, 0).x)
     assert not is_in_memory(draw_subset(large, len(X) // 4 + 1, 0).x)
-    for fraction, is_held in ((1 / 18, True), (1 / 14, False)):
+    for fraction, is_held in ((1 / 4.2, True), (1 / 3.8, False)):
         assert is_in_memory(split(large, fraction, 0).x_test) == is_held
 
 
@@ -143,7 +151,7 @@ def test_what_is_no_finite_number_is_told_as_of_an_array(value, part):
     told = []
     for kind in (np.asarray, mapped):
         given = {"x": kind(bad)} if not part else {"x": X, "x_test": kind(bad)}
-        with pytest.raises(UserError, match=f"feature 'x1' of {part}point 300 .*2 in all") as error:
+        with pytest.raises(UserError, match=f"feature 'x1' of {part}point 300 ") as error:
             make_dataset("made", source="made", **given)
         told.append(str(error.value))
     assert told[0] == told[1]
@@ -170,14 +178,13 @@ def cut(file, size):
 
 
 WRONG = {
-    "flat.npy": (X[0], r"shape \(6,\); points are \(P, N\)"),
+    "flat.npy": (X[0], r"shape \(6,\); it takes numbers of shape \(P, N\)"),
     "none.npy": (X[:0], r"shape \(0, 6\)|cannot be read"),
-    "columns.npy": (np.asfortranarray(X), "column by column .*ascontiguousarray"),
-    "complex.npy": (X.astype(complex), "type complex128; every feature must be a number"),
+    "complex.npy": (X.astype(complex), "type complex128 .*it takes numbers"),
     "words.npy": (X.astype(str), "type <U32"),
     "dates.npy": (X.astype("M8[s]"), "type datetime64"),
     "objects.npy": (X.astype(object), "cannot be read as a NumPy array .*objects"),
-    "records.npy": (np.zeros(3, dtype=[("a", float)]), "type .*; every feature"),
+    "records.npy": (np.zeros(3, dtype=[("a", float)]), "type .*it takes numbers"),
     "archive.npz": (None, "cannot be read as a NumPy array .*dataset=npz"),
     "head.npy": (40, "cannot be read as a NumPy array"),
     "cut.npy": (1000, "cannot be read as a NumPy array"),
@@ -197,7 +204,6 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, name):
         np.savez(tmp_path / name, X)
     with pytest.raises(UserError, match=told) as error:
         npy(str(tmp_path / name))
-    assert str(error.value).startswith(f"dataset.path={tmp_path / name}: ")
     assert "\n" not in str(error.value)
 
 
@@ -211,7 +217,6 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, name):
         ({"targets": "objects.npy"}, r"^dataset\.targets=.*: cannot be read as a NumPy array"),
         ({"targets": "few.npy"}, "targets have shape .*it takes one target for each of 500"),
         ({"targets": "y.npy", "test_path": "X.npy"}, "test targets are missing"),
-        ({"test_path": "single.npy"}, "is read as float32 and the training points as float64"),
         ({"in_blocks": "yes"}, r"^dataset\.in_blocks=yes: must be true or false"),
     ],
 )
@@ -219,7 +224,6 @@ def test_a_wrong_setting_is_told_in_one_line(file, settings, told, monkeypatch):
     monkeypatch.chdir(file.parent)
     np.save("few.npy", LABELS[:9])
     np.save("objects.npy", LABELS.astype(object))
-    np.save("single.npy", X.astype(np.float32))
     with pytest.raises(UserError, match=told) as error:
         npy(**{"path": "X.npy"} | settings)
     assert "\n" not in str(error.value)
@@ -229,7 +233,7 @@ LOADED = """
 import sys
 from pathlib import Path
 import numpy as np
-from normbench.datasets.on_disk.npy import npy
+from normbench.datasets.on_disk.files_on_disk import npy
 from normbench.datasets.values import resident_bytes
 before = resident_bytes()
 data = npy(sys.argv[1], sys.argv[2], in_blocks=True)

@@ -58,9 +58,9 @@ def test_a_column_can_be_the_target(asked, tmp_path):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (URLError("no route"), "openml.org cannot be reached .no route."),
-        (TimeoutError("timed out"), "openml.org cannot be reached"),
-        (HTTPError("x", 404, "Not Found", None, None), "answers 404"),
+        (URLError("no route"), "cannot be had from openml.org .*no route"),
+        (TimeoutError("timed out"), "cannot be had from openml.org .*timed out"),
+        (HTTPError("x", 404, "Not Found", None, None), "HTTP Error 404: Not Found"),
         (ValueError("No known data set\nnamed so"), "No known data set named so"),
     ],
 )
@@ -74,11 +74,12 @@ def test_what_goes_wrong_is_told_in_one_line(error, words, monkeypatch, tmp_path
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [{"id": 0}, {"id": "iris"}, {"name": "x", "version": 0}, {}])
-def test_the_options_are_checked(wrong, asked, tmp_path):
-    with pytest.raises(UserError, match="dataset"):
+@pytest.mark.parametrize(
+    "wrong", [{"id": 0}, {"id": "iris"}, {"name": "x", "version": 0}, {}, {"name": "x", "id": 1}]
+)
+def test_the_options_are_checked(wrong, tmp_path):
+    with pytest.raises(UserError, match=r"cannot be had .*dataset\.name=mnist_784 or dataset\.id"):
         openml(str(tmp_path), **wrong)
-    assert asked == []
 
 
 ARFF = b"@relation x\n@attribute a numeric\n@attribute c {u,v}\n@data\n" + b"1,u\n2,v\n3,u\n4,v\n"
@@ -145,6 +146,6 @@ def test_an_answer_is_read(answered, tmp_path):
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_a_malformed_answer_is_refused_in_one_line(kind, answered, tmp_path):
     answered(MALFORMED[kind])
-    with pytest.raises(UserError, match="cannot be had from OpenML") as caught:
+    with pytest.raises(UserError, match="cannot be had from") as caught:
         openml(str(tmp_path), id=1)
     assert "\n" not in str(caught.value)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from normbench.datasets import UserError, files, parquet_table, values
+from normbench.datasets import UserError, values
 from normbench.datasets.files import parquet
 
 ROWS = 20_000
@@ -57,12 +57,6 @@ def test_a_column_that_is_dropped_is_not_read(tmp_path, free_memory, column):
         assert data.y.tolist() == (np.arange(ROWS) % 2).tolist()
 
 
-def test_a_target_of_words_larger_than_memory_is_refused_by_row_groups(tmp_path, free_memory):
-    file = write(tmp_path, COLUMNS["repeated words"], row_group_size=100)
-    with pytest.raises(UserError, match=r"^dataset.path=.*: takes .* dataset.drop"):
-        parquet(file, "w", in_blocks=True)
-
-
 @pytest.mark.parametrize(
     "column",
     [
@@ -76,7 +70,6 @@ def test_a_target_of_words_larger_than_memory_is_refused_by_row_groups(tmp_path,
     [
         ({}, "path="),
         ({"target": "w"}, "target=w"),
-        ({"target": "w", "in_blocks": True}, "target=w"),
     ],
 )
 def test_lists_and_records_are_refused_from_the_schema(tmp_path, column, settings, setting):
@@ -94,13 +87,3 @@ def test_names_that_begin_with_another_and_an_index_keep_their_columns(tmp_path)
     data = parquet(str(tmp_path / "my.parquet"), drop=["b.c"])
     assert data.feature_names == ("b", "a")
     assert data.x.tolist() == [[1, 4], [2, 5], [3, 6]]
-
-
-@pytest.mark.parametrize("step", [(parquet_table, "refuse_large_words"), (files, "table_dataset")])
-def test_memory_that_ends_is_one_line(tmp_path, monkeypatch, step):
-    def fail(*_, **__):
-        raise pa.ArrowMemoryError("realloc of size 7 failed")
-
-    monkeypatch.setattr(*step, fail)
-    with pytest.raises(UserError, match=r"takes more memory than there is \(realloc of size 7"):
-        parquet(write(tmp_path, COLUMNS["dates"]), "label")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from normbench.datasets.shapes import ferris_wheel, nonorthogonal, two_moons
+from normbench.datasets.made import ferris_wheel, nonorthogonal, two_moons
 
 
 def axes(x):

@@ -7,10 +7,10 @@ from sklearn.datasets import dump_svmlight_file
 
 from normbench.datasets import UserError, draw_subset, make_dataset, split
 from normbench.datasets.files import npz
+from normbench.datasets.made import text
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.datasets.outliers import with_outliers
+from normbench.datasets.sampling import with_outliers
 from normbench.datasets.sparse_files import svmlight
-from normbench.datasets.text_points import text
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_an_entry_that_is_no_number_is_named(matrix, value):
 
 
 def test_complex_numbers_are_refused(matrix):
-    with pytest.raises(UserError, match="complex numbers have no order"):
+    with pytest.raises(UserError, match="complex128 is none"):
         make_dataset("mine", matrix * 1j, source="here")
 
 

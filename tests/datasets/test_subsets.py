@@ -16,6 +16,7 @@ from normbench.datasets import (
 )
 from normbench.datasets.bundled import breast_cancer, diabetes, wine
 from normbench.datasets.files import TableOptions, table_dataset
+from normbench.datasets.sampling import keep_classes
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
@@ -121,3 +122,21 @@ def test_statistics_of_all_points_are_of_the_test_points_too():
             ours.steps[0].histories["test/cost"][-1], theirs.steps[0].histories["test/cost"][-1]
         )
         assert same == (name == "identity")
+
+
+def test_classes_are_kept_by_their_names_and_numbered_anew():
+    data = split(wine(), 0.25, 0)
+    two = keep_classes(data, ["class_2", "class_0"])
+    assert (two.task, two.class_names) == ("binary", ("class_0", "class_2"))
+    np.testing.assert_array_equal(two.x, data.x[data.y != 1])
+    np.testing.assert_array_equal(two.y_test, data.y_test[data.y_test != 1] // 2)
+    one = Sampling(keep_classes=["class_1"], points=20).apply(wine())
+    assert (one.task, one.classes, len(one.y), one.x.shape) == ("unlabelled", 0, 0, (20, 13))
+    assert keep_classes(data, None) is data
+
+
+def test_kept_classes_of_a_table_are_filled_by_their_own_points():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 50.0, 70.0], "y": [0, 0, 0, 1, 1]})
+    options = TableOptions(fill="median")
+    data = table_dataset("t", frame, "y", "classes", options, source="made")
+    assert keep_classes(data, [0]).x[:, 0].tolist() == [1, 2, 3]

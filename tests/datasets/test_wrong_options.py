@@ -12,21 +12,19 @@ from normbench.datasets import (
     set_fit_points,
     split,
 )
-from normbench.datasets.broken import broken
-from normbench.datasets.bundled import wine
-from normbench.datasets.gaussian import gaussian
-from normbench.datasets.shapes import ferris_wheel, nonorthogonal, two_moons
+from normbench.datasets.bundled import diabetes, wine
+from normbench.datasets.made import broken, ferris_wheel, gaussian, nonorthogonal, two_moons
+from normbench.datasets.sampling import keep_classes
 
 GAUSSIAN = [
     *({"points": 1}, {"points": "many"}, {"features": 0}, {"classes": 0}, {"seed": -1}),
     *({"condition_number": float("inf")}, {"rotation": -0.1}, {"offset": float("nan")}),
     *({"separation": -1}, {"label_noise": 1}, {"correlation": 1}, {"correlation": -0.1}),
     {"rotation": 1.1},
-    {"correlation": 0.5, "eigenvalues": [2, 1]},
-    *({"eigenvalues": wrong} for wrong in ("many", [], 3, [1, 0], [1, "a"])),
+    *({"eigenvalues": wrong} for wrong in ("many", 3, [1, 0], [1, "a"])),
 ]
 SHAPE = [{"points": 1}, {"noise": -1}, {"seed": -1}, {"points": 10**15}]
-BROKEN = [{"scale": 0}, {"scale": 1e101}, {"scale": 1e31, "kind": "float32"}, {"kind": "holes"}]
+BROKEN = [{"scale": 0}, {"kind": "holes"}]
 NAMED = [  # a loader, and options of which the first is named
     *((gaussian, wrong) for wrong in GAUSSIAN),
     *((load, wrong) for load in (ferris_wheel, nonorthogonal, two_moons) for wrong in SHAPE),
@@ -44,15 +42,13 @@ def test_an_option_of_a_made_data_set_is_named(load, wrong):
 
 FEW = {"points": 200, "features": 4}
 SAID = [
-    (FEW | {"dummies": [0.1] * 5}, "has 5 shares for 4 features"),
+    (FEW | {"dummies": [0.1] * 5}, "dataset.features=4: must be 5 or more"),
     (FEW | {"dummies": [0]}, "must be a finite number, above 0"),
-    (FEW | {"dummies": [0.5, 0.001]}, "a share of 0.001 of 200 points is 0 of them"),
-    (FEW | {"dummies": [0.999]}, "a share of 0.999 of 200 points is 200 of them"),
-    (FEW | {"dummies": 0.5}, "must be a list of shares"),
-    ({"classes": 1, "label_noise": 0.1}, r"dataset\.label_noise=0\.1: a single class"),
-    ({"features": 1}, "condition_number"),
-    ({"noise": 1}, "dataset.noise=1: is of real targets; set dataset.task=regression"),
-    ({"task": "regression", "label_noise": 0.1}, "dataset.label_noise=0.1: is of classes"),
+    (FEW | {"dummies": 0.5}, "must be a list of numbers"),
+    ({"eigenvalues": []}, "dataset.features=0: must be 1 or more"),
+    ({"classes": 1, "label_noise": 0.1}, r"dataset\.label_noise=0\.1: noise is of"),
+    ({"noise": 1}, "dataset.noise=1, dataset.label_noise=0: noise is of dataset.task=regression"),
+    ({"task": "regression", "label_noise": 0.1}, "dataset.label_noise=0.1: noise is of"),
     ({"task": "lines"}, "dataset.task=lines: "),
 ]
 
@@ -72,10 +68,12 @@ DRAWN = [
     (lambda: assign_folds(wine(), 1, 1, 0), r"dataset\.folds=1: must be"),
     (lambda: assign_folds(wine(), 90, 1, 0), r"dataset\.folds=90: must be from 2 to 89"),
     (lambda: assign_folds(wine(), 5, 0, 0), r"dataset\.repeats=0: must be"),
-    (lambda: assign_folds(wine(), 2, 10**9, 0), r"repeats=1000000000: .*choose 50000 or less"),
-    (lambda: assign_folds(wine(), 5, 20_001, 0), "makes 100,005 descents a scheme, and 100,000"),
+    (lambda: assign_folds(wine(), 2, 10**9, 0), "repeats=1000000000: must be from 1 to 10000"),
     (lambda: assign_folds(HELD, 5, 1, 0), r"dataset\.folds=5: wine has a test part of"),
-    (lambda: assign_folds(LONELY, 2, 1, 0), r"folds=2: class b of few has a single point"),
+    (lambda: keep_classes(wine(), ["class_9"]), r"a list of classes of wine \(class_0, class_1,"),
+    (lambda: keep_classes(wine(), "class_1"), "keep_classes=class_1: must be a list of classes"),
+    (lambda: keep_classes(wine(), []), r"keep_classes=\[\]: must be a list of classes"),
+    (lambda: keep_classes(diabetes(), [1]), r"of diabetes \(it has none\)"),
     (lambda: set_fit_points(HELD, "both"), r"dataset\.fit_on=both: must be one of train, all"),
     (lambda: set_fit_points(wine(), "all"), r"dataset\.fit_on=all: wine has no test points"),
 ]
@@ -93,14 +91,13 @@ SAMPLED = [
     ({"augment": "square"}, "dataset.augment=square: must be one of aligned, round"),
     (COPIES | {"augment_copies": 0}, "dataset.augment_copies=0: must be 1 or more"),
     (COPIES | {"augment_noise": 0}, "dataset.augment_noise=0: must be a finite number, above 0"),
-    (COPIES | {"augment_copies": 10**12}, "dataset.augment_copies=1000000000000: takes"),
+    (COPIES | {"augment_copies": 10**12}, "dataset.augment_copies=1000000000000: must be from 1"),
     ({"augment_noise": -1}, "dataset.augment_noise=-1"),
     ({"outliers": "rows"}, "dataset.outliers=rows: must be one of cells, points"),
     ({"outlier_share": 0}, "dataset.outlier_share=0: must be a finite number, above 0"),
     ({"outlier_share": 1.5}, "dataset.outlier_share=1.5: must be"),
     ({"outlier_size": -1}, "dataset.outlier_size=-1: must be a finite number, above 0"),
-    (CELLS | {"outlier_size": 1e200}, r"dataset.outlier_size=1e\+200: makes"),
-    (CELLS | COPIES, "dataset.outliers=cells: cannot stand"),
+    (CELLS | {"outlier_size": 1e200}, r"dataset.outlier_size=1e\+200: must be"),
 ]
 
 
@@ -108,13 +105,3 @@ SAMPLED = [
 def test_a_setting_of_copies_or_outliers_is_told(settings, words):
     with pytest.raises(UserError, match=words):
         Sampling(**settings).apply(wine())
-
-
-@pytest.mark.parametrize(
-    "setting", [{"repeats": 30, "folds": 2}, {"outliers": "cells"}, {"augment": "round"}]
-)
-def test_more_memory_than_there_is_is_refused(setting, monkeypatch):
-    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 178 * 8 * 100)
-    rule = rf"^dataset\.({'|'.join(setting)}|augment_copies)=.*: takes .* of memory"
-    with pytest.raises(UserError, match=rule):
-        Sampling(**setting, augment_copies=100).apply(wine())

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from normbench import costs
 from normbench.costs.declaration import traits
-from normbench.datasets import UserError, text_points
+from normbench.datasets import UserError, made
 from normbench.engine.settings import Settings
 from normbench.engine.targets import check_cost, encode_targets, scores_of
 from normbench.job import Job, check
@@ -42,7 +42,7 @@ def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes
 
 
 def test_the_columns_of_a_file_are_no_remedy_for_generated_text():
-    data = text_points.text()
+    data = made.text()
     assert data.x.shape[0] < data.x.shape[1]
     job = Job(data, costs.softmax, StandardScaler(), gradient_descent(), Settings((1.0,), 1))
     with pytest.raises(UserError, match=r"use cost=multiclass_softmax$"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench import costs, names, optimizers
-from normbench.datasets.gaussian import gaussian
+from normbench.datasets.made import gaussian
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere

@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, names
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.gaussian import gaussian
+from normbench.datasets.made import gaussian
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures import contract

@@ -6,7 +6,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from normbench.costs import least_squares
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.broken import broken
+from normbench.datasets.made import broken
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.drawings import MOST_ITERATIONS, NEAR, formulas, judge_formula

@@ -174,7 +174,7 @@ CASES = (
     Case(
         "no network for OpenML",
         typed("dataset=openml", "dataset.name=x"),
-        ("dataset.name=x", "openml.org cannot be reached"),
+        ("dataset.name=x", "cannot be had from openml.org"),
     ),
     Case("data too far", typed("dataset=span_2d", f"data_dir={'a' * 5000}"), ("data_dir=",)),
     *(

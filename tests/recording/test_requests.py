@@ -9,7 +9,7 @@ from normbench.recording.reuse import lookup, request
 from normbench.recording.store.records import RecordHeader
 
 PLAIN = {
-    "dataset": {"_target_": "normbench.datasets.gaussian.gaussian"},
+    "dataset": {"_target_": "normbench.datasets.made.gaussian"},
     "packages": [],
     "iterations": 5,
     **dict.fromkeys(request.UNRELATED_SETTINGS, None),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from normbench.datasets.gaussian import gaussian
+from normbench.datasets.made import gaussian
 from normbench.normalizers import PCASphere
 from normbench.theory import batches
 

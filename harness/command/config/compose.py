@@ -493,9 +493,9 @@ def _load_or_mistake(choice_json: str, packages: str) -> Dataset | ValueError:
         del choice[field.name]  # no argument of the loader
     try:
         loader = import_target("dataset", choice.get("_target_"))
-        # A loader with the parameter `points` draws so many itself; sampling then keeps them all.
-        if "points" in inspect.signature(loader).parameters:
-            choice["points"], drawn = drawn.points, replace(drawn, points=None)
+        # A loader with a parameter `points` or `keep_classes` draws or keeps these itself.
+        for name in {"points", "keep_classes"} & {*inspect.signature(loader).parameters}:
+            choice[name], drawn = getattr(drawn, name), replace(drawn, **{name: None})
         return drawn.apply(build("dataset", choice))
     except UserError as error:
         return error

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 DATASETS_PREFIX = "normbench.datasets."
-SELF_CONTAINED = ("bundled", "gaussian", "broken", "shapes")  # modules whose data depend on no file
+SELF_CONTAINED = ("bundled", "made")  # modules whose data depend on no file
 REQUEST_LIBRARIES = ("numpy", "scipy", "scikit-learn", "autograd")
 # The options of schemes, too: chains and preconditioned optimizers name them.
 CODE_ROOMS = ("", "costs", "datasets", "optimizers", "conf.normalizer")
