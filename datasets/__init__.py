@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from normbench.datasets.dataset import Dataset, hold_out, make_dataset, split
     from normbench.datasets.download import MissingFileError
+    from normbench.datasets.entries import read_numbers
     from normbench.datasets.labels import encode_labels, label_dataset
     from normbench.datasets.on_disk.subsets import (
         assign_folds,
@@ -25,6 +26,7 @@ __all__ = [
     "MissingFileError",
     "UserError",
     "encode_labels",
+    "read_numbers",
     "set_fit_points",
     "hold_out_fold",
     "assign_folds",
@@ -38,6 +40,7 @@ __all__ = [
 MODULES = {
     "dataset": ("Dataset", "hold_out", "make_dataset", "split"),
     "download": ("MissingFileError",),
+    "entries": ("read_numbers",),
     "labels": ("encode_labels", "label_dataset"),
     "on_disk.subsets": ("assign_folds", "draw_subset", "hold_out_fold", "set_fit_points"),
     "sampling": ("Sampling",),

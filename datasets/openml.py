@@ -9,7 +9,7 @@ from urllib.error import HTTPError, URLError
 
 from normbench.datasets.dataset import Dataset, UserError
 from normbench.datasets.download import no_empty_folders
-from normbench.datasets.files import TableOptions, Target, table_dataset
+from normbench.datasets.tables import TableOptions, Target, table_dataset
 from normbench.datasets.values import check_integer, check_path
 
 TIMEOUT_SECONDS = 20.0  # that a host may take to answer

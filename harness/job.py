@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.feature_columns import find_features
 from normbench.datasets.on_disk.points import Points, check_unchanged
 from normbench.datasets.on_disk.sparse import SparsePoints
+from normbench.datasets.tables import find_features
 from normbench.engine import threads
 from normbench.engine.batches import check_batch
 from normbench.engine.descent import Histories, Progress

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets import column_names, columns, parquet_table
+from normbench.datasets.columns import find_roles
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.entries import extract_targets
+from normbench.datasets.diagnosis import MAX_LISTED_COLUMNS
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk.files_on_disk import translate_read_errors
 from normbench.datasets.on_disk.points import BLOCK_BYTES, write_map
@@ -75,14 +75,14 @@ def load_row_groups(
     setting = f"dataset.path={file}"
     with translate_read_errors(setting, "cannot be read as Parquet", "check the file"):
         opened = pq.ParquetFile(file)
-        names = parquet_table.find_column_names(opened.schema_arrow)
-        feature_positions, target_position = column_names.find_roles(names, target, drop)
+        names = [str(name) for name in opened.schema_arrow.empty_table().to_pandas()]
+        feature_positions, target_position = find_roles(names, target, drop)
         features = [names[position] for position in feature_positions]
         _refuse_columns(setting, opened.schema_arrow, features)
         _refuse_large_groups(setting, opened, len(features))
         y = None
         if target_position is not None:
-            y = _read_target(setting, file, opened, names[target_position])
+            y = _read_target(opened, names[target_position])
         shape = opened.metadata.num_rows, len(features)
         x = write_map(_read_blocks(setting, opened, features, drop), shape, np.float64)
     vars(x)["in_blocks"] = bool(in_blocks)
@@ -138,15 +138,18 @@ def _refuse_columns(setting: str, schema: Any, features: list[str]) -> None:
         schema: The names and types of the file's columns, a `pyarrow.Schema`.
         features: The names of the columns that are the features.
     """
+    from pyarrow import types
+
+    number_kinds = (types.is_integer, types.is_floating, types.is_boolean)
     name_counts, problems = Counter(schema.names), []
     for name in features:
         if name_counts[name] != 1:  # row groups are read by names
             problems.append(f"{name!r} is there {name_counts[name]} times")
-        elif not parquet_table.is_number(schema.field(name).type):
+        elif not any(is_kind(schema.field(name).type) for is_kind in number_kinds):
             problems.append(f"{name!r} is of {schema.field(name).type}")
     if problems:
-        listed = ", ".join(problems[: columns.MAX_LISTED_COLUMNS]) + (
-            ", ..." if len(problems) > columns.MAX_LISTED_COLUMNS else ""
+        listed = ", ".join(problems[:MAX_LISTED_COLUMNS]) + (
+            ", ..." if problems[MAX_LISTED_COLUMNS:] else ""
         )
         raise UserError(
             f"{setting}: is read by row groups, which takes columns of numbers alone, "
@@ -167,26 +170,21 @@ def _refuse_large_groups(setting: str, opened: "pq.ParquetFile", features: int) 
     )
 
 
-def _read_target(setting: str, file: Path, opened: "pq.ParquetFile", name: str) -> NDArray[Any]:
-    """Return a column of a Parquet file as targets (P,): numbers, or objects with None for a gap.
+def _read_target(opened: "pq.ParquetFile", name: str) -> Any:
+    """Return a column of a Parquet file as targets (P,), a series of pandas.
 
     Args:
-        setting: The setting that names the file, for errors.
-        file: The file.
-        opened: The same file, open.
+        opened: The open file.
         name: The name of the column.
 
     Raises:
-        UserError: The column takes too much memory, or cannot be a target.
+        UserError: The column takes too much memory.
     """
     from pyarrow import types
 
     size = FLOAT64_BYTES * opened.metadata.num_rows
     refuse_larger(f"dataset.target={name}", size, "leave it out, or keep fewer points")
-    field = opened.schema_arrow.field(name)
-    parquet_table.refuse_nested(f"dataset.target={name}", field, parquet_table.COLUMN_REMEDY)
-    parquet_table.refuse_large_words(setting, file, [field])
     column = opened.read([name]).column(name)
     if types.is_string(column.type) or types.is_large_string(column.type):
         column = column.dictionary_encode()  # so that each distinct text is in memory once
-    return extract_targets(name, column.to_pandas())
+    return column.to_pandas()

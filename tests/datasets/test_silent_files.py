@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from normbench.datasets import UserError
-from normbench.datasets.files import csv, npz, parquet
+from normbench.datasets.arrays import npz
+from normbench.datasets.files import csv, parquet
 from normbench.datasets.on_disk import files_on_disk
 from normbench.datasets.on_disk.npy import npy
 
