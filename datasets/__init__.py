@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from normbench.datasets.dataset import Dataset as Dataset
     from normbench.datasets.dataset import make_dataset as make_dataset
     from normbench.datasets.download import MissingFileError as MissingFileError
+    from normbench.datasets.entries import read_numbers as read_numbers
     from normbench.datasets.labels import encode_labels as encode_labels
     from normbench.datasets.labels import label_dataset as label_dataset
     from normbench.datasets.sampling import Sampling as Sampling
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MODULES = {
     "dataset": ("Dataset", "make_dataset"),
     "download": ("MissingFileError",),
+    "entries": ("read_numbers",),
     "labels": ("encode_labels", "label_dataset"),
     "sampling": (
         *("Sampling", "assign_folds", "draw_subset", "hold_out", "hold_out_fold"),

@@ -1,25 +1,21 @@
 """Encode targets as users have them: decide whether they are classes, and number the classes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, count_classes, make_dataset
-from normbench.datasets.entries import (
-    ENCODING_REMEDY,
-    convert_targets,
-    describe_unfit,
-    distinct_labels,
-    format_label,
-    is_regression,
-    label_slices,
-)
+from normbench.datasets.entries import convert_targets, format_label
 from normbench.datasets.values import check_choice, check_switch, spell_setting
 
 MERGE_SETTING = "dataset.merge_labels"
+ENCODING = "it takes numbers or words: encode them as such, or choose another target"
+MOST_NUMBERED_CLASSES = 20  # targets of more distinct numbers are real targets
 
 
 def label_dataset(
@@ -59,17 +55,18 @@ def label_dataset(
     notes: tuple[str, ...] = ()
     # Targets of test points beside unlabelled training points are refused by `make_dataset`.
     if y is not None:
-        y, y_test = (
-            _to_labels(name, y, ""),
-            None if y_test is None else _to_labels(name, y_test, "test "),
-        )
+        y = _check_labels(name, y, "")
+        y_test = None if y_test is None else _check_labels(name, y_test, "test ")
         if task == "classes" or (task is None and not is_regression(y)):
             has_numbered_classes = task is None and y.dtype.kind in "iuf"
-            y, class_names = encode_labels(name, y)
-            if merge_labels:
-                y, class_names = _join_classes(y, class_names, _spell_plainly)
-            notes = _spelling_notes(name, y, class_names)
             spell = _spell_plainly if merge_labels else str.strip
+            y, class_names = _number_classes(y, spell)
+            if len(set(map(_spell_plainly, class_names))) < len(class_names):
+                notes = (
+                    f"data of {name}: {count_classes(y, class_names, len(class_names))}, some of "
+                    "which differ by capitals or a final stop alone; "
+                    f"{spell_setting(MERGE_SETTING, True)} joins them",
+                )
             y_test = None if y_test is None else _encode_test(name, y_test, class_names, spell)
     dataset = make_dataset(name, x, y, y_test=y_test, class_names=class_names, **dataset_fields)
     return replace(dataset, notes=notes, has_numbered_classes=has_numbered_classes)
@@ -91,72 +88,53 @@ def encode_labels(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
     Raises:
         UserError: For a missing label, and for labels that are dates, lists and the like.
     """
-    values, indices = _number_labels(_to_labels(name, y, ""))
-    return _join_classes(indices, [format_label(value) for value in values], str.strip)
+    return _number_classes(_check_labels(name, y, ""), str.strip)
 
 
-def _join_classes(
-    indices: NDArray[np.intp], class_names: list[str], spell: Callable[[str], str]
+def is_regression(y: NDArray[Any]) -> bool:
+    """Return whether targets (P,) are real: numbers with a fraction, or with many values.
+
+    Many are more than `MOST_NUMBERED_CLASSES`, and half as many as points unless they are two.
+    Otherwise the targets are labels of classes, as text and booleans are.
+    """
+    if y.dtype.kind not in "iuf":  # integers and floats
+        return False
+    values = np.unique(y)
+    count = len(values)
+    has_fractions = bool((values != np.round(values)).any())
+    return has_fractions or count > MOST_NUMBERED_CLASSES or (count > 2 and 2 * count >= len(y))
+
+
+def _number_classes(
+    labels: NDArray[Any], spell: Callable[[str], str]
 ) -> tuple[NDArray[np.intp], list[str]]:
-    """Return class indices (P,) and class names, with the classes of one spelling joined.
+    """Return labels (P,) as class indices (P,), and the C class names.
 
     Args:
-        indices: Class indices 0..C-1 (P,).
-        class_names: One for each of C classes.
-        spell: Returns the spelling of a name, by which classes are joined and sorted.
-
-    Returns:
-        The class indices, and the class names: of each spelling the name of most points, without
-        blanks at its ends.
+        labels: The labels, none missing.
+        spell: Returns the spelling of a label's text: labels of one spelling are one class, named
+            as most points have it. Where it changes a label, classes are sorted by it.
     """
-    spellings = [spell(name) for name in class_names]
-    if spellings == class_names:
-        return indices, class_names
-    distinct, joined = np.unique(spellings, return_inverse=True)
+    try:
+        values = np.unique(labels)
+    except TypeError:  # numbers and text in one column: sorted as text
+        labels = np.array([format_label(label) for label in labels])
+        values = np.unique(labels)
+    indices = np.searchsorted(values, labels)
+    names = [format_label(value) for value in values]
+    spellings = [spell(name) for name in names]
+    classes = spellings if spellings == names else sorted(set(spellings))
     # By increasing counts: of each spelling the last name, the most frequent, stays.
-    names = {
-        joined[index]: class_names[index].strip()
-        for index in np.argsort(np.bincount(indices, minlength=len(class_names)), kind="stable")
-    }
-    return joined[indices], [names[index] for index in range(len(distinct))]
+    order = np.argsort(np.bincount(indices), kind="stable")
+    name_of_spelling = {spellings[index]: names[index].strip() for index in order}
+    numbers = {spelling: number for number, spelling in enumerate(classes)}
+    class_of_value = np.array([numbers[spelling] for spelling in spellings], dtype=np.intp)
+    return class_of_value[indices], [name_of_spelling[spelling] for spelling in classes]
 
 
 def _spell_plainly(label: str) -> str:
     """Return a label without capitals, a final stop, and blanks at its ends."""
     return label.strip().removesuffix(".").rstrip().casefold()
-
-
-def _spelling_notes(name: str, y: NDArray[np.intp], class_names: Sequence[str]) -> tuple[str, ...]:
-    """Return a note on classes that differ by capitals or a final stop alone, if there are any.
-
-    Args:
-        name: The name of the data set.
-        y: Class indices (P,).
-        class_names: One for each of C classes.
-    """
-    if len(set(map(_spell_plainly, class_names))) == len(class_names):
-        return ()
-    classes = count_classes(y, class_names, len(class_names))
-    return (
-        f"data of {name}: {classes}, some of which differ by capitals or a final stop alone; "
-        f"{spell_setting(MERGE_SETTING, True)} joins them",
-    )
-
-
-def _number_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels (C,), sorted, and the index of each label (P,) among them.
-
-    Where labels have no order, they are sorted, and returned, as text.
-    """
-    try:
-        values = distinct_labels(labels)
-    except TypeError:  # numbers and text in one column: sorted as text
-        labels = np.array([format_label(label) for label in labels])
-        values = distinct_labels(labels)
-    indices = np.empty(len(labels), dtype=np.intp)
-    for rows in label_slices(labels):
-        indices[rows] = np.searchsorted(values, labels[rows])
-    return values, indices
 
 
 def _encode_test(
@@ -174,29 +152,21 @@ def _encode_test(
     Raises:
         UserError: A label is not one of the class names.
     """
-    class_indices = {spell(label): index for index, label in enumerate(class_names)}
-    values, numbers = _number_labels(y)  # each distinct label is looked up once
-    indices = np.array(
-        [class_indices.get(spell(format_label(value)), -1) for value in values], dtype=np.intp
-    )[numbers]
+    numbers = {spell(label): index for index, label in enumerate(class_names)}
+    indices = np.array([numbers.get(spell(format_label(label)), -1) for label in y], dtype=np.intp)
     unknown_rows = np.flatnonzero(indices < 0)
     if len(unknown_rows):
-        label = format_label(y[unknown_rows[0]])
-        is_spelled_otherwise = _spell_plainly(label) in map(_spell_plainly, class_names)
-        remedy = (
-            f"{spell_setting(MERGE_SETTING, True)} joins labels that differ by capitals or a final "
-            "stop alone"
-            if is_spelled_otherwise
-            else "drop those test points"
-        )
+        row = unknown_rows[0]
         raise UserError(
-            f"data of {name}: the label of test point {unknown_rows[0]} (counted from 0) is "
-            f"{label!r}, which no training point has (they have {', '.join(class_names)}); {remedy}"
+            f"data of {name}: the label of test point {row} (counted from 0) is "
+            f"{format_label(y[row])!r}, which no training point has (they have "
+            f"{', '.join(class_names)}); drop such points, or if labels differ by capitals alone, "
+            f"{spell_setting(MERGE_SETTING, True)} joins them"
         )
     return indices
 
 
-def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
+def _check_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
     """Return targets of any type as an array (P,), of which none is missing.
 
     Args:
@@ -210,31 +180,30 @@ def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
     try:
         labels = convert_targets(y)
     except ValueError as error:  # lists of different lengths
-        raise UserError(
-            f"data of {name}: the {prefix}targets are lists; {ENCODING_REMEDY}"
-        ) from error
-    if describe_unfit(labels):
-        raise UserError(
-            f"data of {name}: the {prefix}targets are {describe_unfit(labels)}; {ENCODING_REMEDY}"
-        )
+        raise UserError(f"data of {name}: the {prefix}targets are lists; {ENCODING}") from error
+    is_gap, entries = np.zeros(labels.shape, bool), labels.ravel()[:1]
+    if labels.dtype.kind == "O":
+        import pandas as pd
+
+        is_gap = pd.isna(labels)
+        entries = labels[~is_gap]
+    elif labels.dtype.kind == "f":
+        is_gap = ~np.isfinite(labels)
+    usable = (str, bytes, Real, Decimal, np.bool_)
+    odd = next((entry for entry in entries if not isinstance(entry, usable)), None)
+    if odd is not None:
+        kind = type(odd).__name__
+        raise UserError(f"data of {name}: the {prefix}targets are of type {kind}; {ENCODING}")
     if labels.ndim != 1:
         raise UserError(
             f"data of {name}: the {prefix}targets have shape {labels.shape}; "
             "it takes one target for each point"
         )
-    if labels.dtype.kind == "f":
-        gaps = ~np.isfinite(labels)
-    elif labels.dtype.kind == "O":
-        import pandas as pd
-
-        gaps = pd.isna(labels)  # None, NaN and pandas' NA
-    else:  # whole numbers, truth values and texts have none
-        return labels
-    if gaps.any():
-        row = int(np.flatnonzero(gaps)[0])
+    if is_gap.any():
+        row = int(np.flatnonzero(is_gap)[0])
         raise UserError(
             f"data of {name}: the target of {prefix}point {row} (counted from 0) is "
-            f"{'missing' if labels[row] is None else labels[row]} ({gaps.sum()} in all); "
+            f"{'missing' if labels.dtype.kind == 'O' else labels[row]} ({is_gap.sum()} in all); "
             "leave the points without a target out (dataset.fill=drop does, of csv and parquet)"
         )
     return labels

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 
 from normbench.datasets.dataset import Dataset, UserError
-from normbench.datasets.files import TableOptions, Target, table_dataset
+from normbench.datasets.tables import TableOptions, Target, table_dataset
 from normbench.datasets.values import check_path
 
 TIMEOUT_SECONDS = 20.0  # that a host may take to answer

@@ -1,12 +1,12 @@
 """Check the values of single settings: each function returns the value or raises a `UserError`."""
 
+import operator
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
@@ -79,6 +79,8 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
         return name
     if isinstance(value, list):
         value = f"[{','.join(map(quote_value, value))}]"
+    elif isinstance(value, dict):
+        value = f"{{{', '.join(f'{key}: {quote_value(entry)}' for key, entry in value.items())}}}"
     elif shell:
         value = quote_value(value)
     option = f"{name}={format_value(value)}"
@@ -177,22 +179,23 @@ def check_number(
         below: An upper bound, itself not allowed.
         at_most: An upper bound, itself allowed.
     """
-    rules = [f"{at_least:g} or more"] if at_least is not None else []
-    rules += [f"above {above:g}"] if above is not None else []
-    rules += [f"below {below:g}"] if below is not None else []
-    rules += [f"{at_most:g} or less"] if at_most is not None else []
+    bounds = (
+        ("{:g} or more", at_least, operator.ge),
+        ("above {:g}", above, operator.gt),
+        ("below {:g}", below, operator.lt),
+        ("{:g} or less", at_most, operator.le),
+    )
+    set_bounds = [row for row in bounds if row[1] is not None]
     number = to_python_number(value)
-    is_not_number = isinstance(number, bool) or not isinstance(number, Real)
     if (
-        is_not_number
+        isinstance(number, bool)
+        or not isinstance(number, Real)
         or not -LARGEST_FLOAT <= number <= LARGEST_FLOAT  # NaN, infinite or a larger integer
-        or (at_least is not None and number < at_least)
-        or (above is not None and number <= above)
-        or (below is not None and number >= below)
-        or (at_most is not None and number > at_most)
+        or not all(holds(number, bound) for _, bound, holds in set_bounds)
     ):
-        bounds = f", {' and '.join(rules)}" if rules else ""
-        raise UserError(f"{spell_setting(name, value)}: must be a finite number{bounds}")
+        rules = " and ".join(rule.format(bound) for rule, bound, _ in set_bounds)
+        rule = f"must be a finite number{', ' if rules else ''}{rules}"
+        raise UserError(f"{spell_setting(name, value)}: {rule}")
     return float(number)
 
 
@@ -264,16 +267,9 @@ def check_path(name: str, value: Any, remedy: str) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Limit:
-    """The memory limit of this process, in bytes and as the user wrote it."""
-
-    size: int
-    written: str
-
-
-# The last one is in force, for the whole process; `limited_memory` adds one for its context.
-_limits: list[Limit | None] = [None]
+# The memory limits of this process, in bytes and as the user wrote them. The last one is in force,
+# for the whole process; `limited_memory` adds one for its context.
+_limits: list[tuple[int, str] | None] = [None]
 
 
 def parse_memory_size(value: Any) -> int | None:
@@ -310,9 +306,9 @@ def limit_memory(value: Any) -> None:
         UserError: The value is no size of memory, or the program itself takes nearly all of it.
     """
     size = parse_memory_size(value)
-    limit = None if size is None else Limit(size, str(value))
+    limit = None if size is None else (size, str(value))
     # A limit that is in force already is not checked again: data now count as the program's.
-    if limit and limit != _limits[-1] and limit.size < resident_bytes() + MIN_ROOM_BYTES:
+    if limit and limit != _limits[-1] and limit[0] < resident_bytes() + MIN_ROOM_BYTES:
         raise UserError(
             f"memory={value}: the program itself takes {resident_bytes() >> 20} MiB; set "
             f"{(resident_bytes() + MIN_ROOM_BYTES >> 20) + 1}MiB at least, or null for no limit"
@@ -335,12 +331,6 @@ def limited_memory(value: Any) -> Iterator[None]:
         _limits.pop()
 
 
-def memory_limit() -> float:
-    """Return the memory limit of this process in bytes, infinite without a limit."""
-    limit = _limits[-1]
-    return float("inf") if limit is None else float(limit.size)
-
-
 def resident_bytes() -> int:
     """Return the memory that this process holds in bytes; outside Linux, its peak."""
     try:  # the second entry of the file is the number of resident pages
@@ -356,7 +346,7 @@ def resident_bytes() -> int:
 def available_bytes() -> int:
     """Return the bytes of memory that are free, without swapping and within the limit."""
     limit, free = _limits[-1], _free_memory()
-    return free if limit is None else max(0, min(free, limit.size - resident_bytes()))
+    return free if limit is None else max(0, min(free, limit[0] - resident_bytes()))
 
 
 def available_cores() -> int:
@@ -407,7 +397,7 @@ def refuse_larger(
     allowed_bytes = share * available_bytes()
     if needed_bytes > allowed_bytes:
         limit = _limits[-1]
-        memory_owner = f"memory={limit.written} leaves" if limit else "this machine has"
+        memory_owner = f"memory={limit[1]} leaves" if limit else "this machine has"
         raise UserError(
             f"{setting}: takes {format_gigabytes(needed_bytes)} of memory, and at most "
             f"{format_gigabytes(allowed_bytes)} ({share:.0%} of what {memory_owner} free) may be; "

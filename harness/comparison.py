@@ -15,9 +15,9 @@ from normbench.choices import build, import_target, on_columns, options, samplin
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
-from normbench.datasets.columns import refuse_text_target
+from normbench.datasets.diagnosis import refuse_text_target
 from normbench.datasets.entries import convert_targets
-from normbench.datasets.files import TableOptions, table_dataset
+from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
@@ -492,8 +492,7 @@ def _dataset(
     # Texts, and booleans, are labels.
     if not np.issubdtype(targets.dtype, np.number):
         is_regression = False
-        if targets.ndim == 1:
-            refuse_text_target("y", pd.Series(targets, name="y"))
+        refuse_text_target("y", targets)
     elif isinstance(declared_traits := getattr(cost, "traits", None), Traits):
         tasks = declared_traits.tasks
         is_regression = "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets import column_names
+from normbench.datasets.columns import find_roles
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk.points import (
@@ -226,7 +226,7 @@ def load_row_groups(
         schema = opened.schema_arrow
         # The columns that pandas gives a frame of the file, its index left out.
         names = [str(name) for name in schema.empty_table().to_pandas().columns]
-        positions, target_position = column_names.find_roles(names, target, drop)
+        positions, target_position = find_roles(names, target, drop)
         features = [names[position] for position in positions]
         unfit = [
             name
@@ -243,7 +243,7 @@ def load_row_groups(
         y = None
         if target_position is not None:
             target_name = names[target_position]
-            y = opened.read([target_name]).column(target_name).to_pandas().to_numpy()
+            y = opened.read([target_name]).column(target_name).to_pandas()
         size = max(1, BLOCK_BYTES // (FLOAT64_BYTES * max(1, len(features))))
         blocks = (
             batch.to_pandas().to_numpy(np.float64, na_value=np.nan)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from normbench.datasets import Sampling, hold_out, hold_out_fold, make_dataset
-from normbench.datasets.files import TableOptions, table_dataset
 from normbench.datasets.sampling import add_noisy_copies
+from normbench.datasets.tables import TableOptions, table_dataset
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((400, 3)) @ np.array([[9, 1, 0], [0, 2, 1], [0, 0, 0.1]]) + 5

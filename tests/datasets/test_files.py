@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets.files import DELIMITERS, csv, npz, parquet
+from normbench.datasets.arrays import npz
+from normbench.datasets.files import DELIMITERS, csv, parquet
 from normbench.datasets.textbook import breast_cancer_textbook
 from tests.datasets.places import data_folder
 
@@ -97,6 +98,14 @@ def test_whole_numbers_truth_values_and_float32_are_features(tmp_path):
     data = parquet(str(tmp_path / "my.parquet"), "label")
     assert data.x[:, :2].tolist() == [[1, 1], [0, 2], [1, 3]]
     assert data.class_names == ("False", "True")
+
+
+def test_an_index_of_a_parquet_file_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"b": [1, 2, 3], "b.c": ["x", "y", "z"], "a": [4, 5, 6]})
+    frame.set_index(pd.Index(["p", "q", "r"], name="id")).to_parquet(tmp_path / "my.parquet")
+    data = parquet(str(tmp_path / "my.parquet"), drop=["b.c"])
+    assert data.feature_names == ("b", "a")
+    assert data.x.tolist() == [[1, 4], [2, 5], [3, 6]]
 
 
 def test_npz_with_a_test_part(tmp_path):

@@ -6,11 +6,10 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from normbench.datasets import UserError, draw_subset, make_dataset, split
-from normbench.datasets.files import npz
+from normbench.datasets.arrays import npz, svmlight
 from normbench.datasets.made import text
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.sampling import with_outliers
-from normbench.datasets.sparse_files import svmlight
 
 
 @pytest.fixture

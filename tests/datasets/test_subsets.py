@@ -15,8 +15,8 @@ from normbench.datasets import (
     split,
 )
 from normbench.datasets.bundled import breast_cancer, diabetes, wine
-from normbench.datasets.files import TableOptions, table_dataset
 from normbench.datasets.sampling import keep_classes
+from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run

@@ -13,8 +13,7 @@ from normbench import compare, names, optimizers
 from normbench.choices import build, chain, on_columns, options, preconditioned
 from normbench.costs import softmax
 from normbench.datasets import Sampling, UserError, make_dataset
-from normbench.datasets.feature_columns import find_features
-from normbench.datasets.files import TableOptions, table_dataset
+from normbench.datasets.tables import TableOptions, find_features, table_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent

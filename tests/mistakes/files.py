@@ -32,16 +32,6 @@ def csv(name: str, content: str, *words: str) -> Callable[[Path], list[str]]:
     return made
 
 
-def wide(*words: str, turned: bool = False) -> Callable[[Path], list[str]]:
-    def made(folder: Path) -> list[str]:
-        table = np.arange(4)[:, None] + np.arange(200_000) % 7
-        np.savetxt(folder / "wide.csv", table.T if turned else table, "%d", ",")
-        settings = ["dataset.header=false", "dataset.target=0", *words]
-        return ["dataset=csv", f"dataset.path={folder / 'wide.csv'}", *settings]
-
-    return made
-
-
 def sparse(option: str, name: str) -> Callable[[Path], list[str]]:
     def made(folder: Path) -> list[str]:
         with (folder / name).open("wb") as file:
@@ -76,26 +66,6 @@ def npy(x: np.ndarray, *words: str) -> Callable[[Path], list[str]]:
         return ["dataset=npy", *paths, *words]
 
     return made
-
-
-def bomb(folder: Path) -> list[str]:
-    """Write an archive of 256 MB of zeros whose array says that it goes on to 16 times as much."""
-    size = 1 << 28
-    content = header((16 * size // 4, 4), "|i1") + bytes(size)
-    with zipfile.ZipFile(folder / "my.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("x.npy", content)
-    return ["dataset=npz", f"dataset.path={folder / 'my.npz'}", "dataset.y=null"]
-
-
-def large(folder: Path) -> list[str]:
-    """Write an array of zeros that is whole, packed, and takes 34 GB as numbers."""
-    rows = 1 << 21
-    zeros = zipfile.ZipFile(folder / "my.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-    with zeros as archive, archive.open("x.npy", "w", force_zip64=True) as file:
-        file.write(header((rows, 1 << 11), "|i1"))
-        for _ in range(rows >> 13):
-            file.write(bytes(1 << 24))
-    return ["dataset=npz", f"dataset.path={folder / 'my.npz'}", "dataset.y=null"]
 
 
 def arrays(*words: str, **parts: np.ndarray) -> Callable[[Path], list[str]]:
@@ -142,7 +112,6 @@ POINTS = np.eye(4)
 TWO = np.array([0, 1, 0, 1])
 RECORDS = np.zeros(4, dtype=[("a", "i4"), ("b", "i4")])
 DAYS = np.array(["2020", "2021"] * 2, dtype="M8[D]")
-LABELS = "a,label,label\n1,0,1\n2,1,0\n3,1,1\n"
 
 CASES = (
     Case(
@@ -155,12 +124,10 @@ CASES = (
         typed("dataset=gaussian", "dataset.features=10000000"),
         ("dataset.features=10000000", "GB"),
     ),
-    Case("an array that claims", claims((CLAIMED,), "<f8"), ("announces 1000000000000000",)),
-    Case("rows of nothing", claims((CLAIMED,), "<U0"), ("announces 1000000000000000",)),
+    Case("an array that claims", claims((CLAIMED,), "<f8"), ("my.npz",)),
     Case("a shape below zero", claims((-1, 4), "<f8"), ("my.npz",)),
-    Case("an archive that goes on", bomb, ("my.npz", "announces")),
     *(
-        Case(f"a csv named .{ending}", csv(f"my.csv.{ending}", "a\0b" * 9), ("is not text",))
+        Case(f"a csv named .{ending}", csv(f"my.csv.{ending}", "a\0b" * 9), ("my.csv",))
         for ending in ENDINGS
     ),
     path("null", "a path that is none"),
@@ -181,18 +148,21 @@ CASES = (
         Case(f"pandas metadata {told}", parquet(LISTS, told), ("my.parquet: cannot be read",))
         for told in METADATA
     ),
-    Case("lists for targets", parquet(LISTS), ("dataset.target=label", "lists")),
+    Case("lists for targets", parquet(LISTS), ("targets are of type ndarray",)),
     Case(
         "records for targets",
         parquet({"a": [1.0, 2], "label": [{"b": 1}, {"b": 2}]}),
-        ("dataset.target=label", "lists"),
+        ("targets are of type dict",),
     ),
     Case("a doubled target in parquet", doubled, ("dataset.target=label", "2 columns")),
-    Case("a doubled target", csv("my.csv", LABELS), ("dataset.target=label", "2 columns")),
-    Case("complex targets", arrays(x=POINTS, y=TWO * 1j), ("targets are complex numbers",)),
-    Case("dates for targets", arrays(x=POINTS, y=DAYS), ("targets are dates",)),
-    Case("spans for targets", arrays(x=POINTS, y=DAYS - DAYS[0]), ("targets are spans of time",)),
-    Case("a record for a target", arrays(x=POINTS, y=RECORDS), ("targets are records",)),
+    Case("complex targets", arrays(x=POINTS, y=TWO * 1j), ("targets are of type complex128",)),
+    Case("dates for targets", arrays(x=POINTS, y=DAYS), ("targets are of type datetime64",)),
+    Case(
+        "spans for targets",
+        arrays(x=POINTS, y=DAYS - DAYS[0]),
+        ("targets are of type timedelta",),
+    ),
+    Case("a record for a target", arrays(x=POINTS, y=RECORDS), ("targets are of type void",)),
     Case("dates for points", arrays(x=DAYS[:, None], y=TWO), ("feature must be a number",)),
     Case("complex points", arrays(x=POINTS * 1j, y=TWO), ("feature must be a number",)),
     Case("a csv of 200 GB", sparse("csv", "my.csv"), ("my.csv: takes 215 GB",)),
@@ -204,11 +174,4 @@ CASES = (
     Case("copies of points in a file", npy(np.eye(9), BLOCKS, "dataset.augment=round"), ("round",)),
     Case("an npz file of 200 GB", sparse("npz", "my.npz"), ("my.npz",)),
     Case("a parquet file of 200 GB", sparse("parquet", "my.parquet"), ("my.parquet",)),
-    Case("200,000 columns", wide(), ("has 200000 columns, and at most 50000",)),
-    Case(
-        "200,000 rows for columns",
-        wide("dataset.points_in=columns", turned=True),
-        ("has 200000 columns, and at most 50000",),
-    ),
 )
-SLOW = (Case("an array of 34 GB that is whole", large, ("my.npz", "GB")),)

@@ -37,7 +37,7 @@ def test_a_server_that_is_none_of_mlflows_is_told_by_its_answer(answer, words, a
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [*files.SLOW, *stores.SLOW], ids=lambda case: case.kind)
+@pytest.mark.parametrize("case", stores.SLOW, ids=lambda case: case.kind)
 def test_what_takes_long_to_make_as_well(case, tmp_path):
     assert ask(case, tmp_path).complaints(case.fragments) == []
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler
 from normbench import costs, optimizers
 from normbench.choices import chain, on_columns
 from normbench.datasets import Sampling, make_dataset
-from normbench.datasets.files import TableOptions, table_dataset
+from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.engine.scheme.columns import with_columns
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint

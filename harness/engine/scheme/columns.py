@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 
 from normbench.datasets import Dataset
-from normbench.datasets.feature_columns import find_features
+from normbench.datasets.tables import find_features
 from normbench.normalizers.affine import member_schemes
 from normbench.normalizers.on_columns import FeatureSelection, OnColumns
 
