@@ -224,7 +224,7 @@ CASES = (
         "the target left out", csv(GOOD, drop=["label"]), ("dataset.target=label", "dataset.drop")
     ),
     Case("a column to drop that is not there", csv(GOOD, drop=["id"]), ("dataset.drop=id",)),
-    Case("no features left", csv("label\nno\nyes\n"), ("have no feature", "beside the target")),
+    Case("no features left", csv("label\nno\nyes\n"), ("(2, 0)", "1 feature at least beside")),
     Case(
         "the wrong layout: a point per column",
         csv(COLUMNS, header=False, target=-1),
