@@ -72,63 +72,41 @@ def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Fr
     factors = factor_map(matrix)
     # Where the centre is after the move, from which A, a linear map, takes it to its image.
     moved_centre = np.linalg.solve(matrix, image)
-    spread_norm = float(np.linalg.norm(spread))
+    move, spread_norm = moved_centre - centre, float(np.linalg.norm(spread))
+    times = np.arange(1, FRAMES_PER_PART + 1) / FRAMES_PER_PART
     film: list[tuple[Array, Array, Array]] = [(np.eye(2), centre, np.ones(2))]
-    keys, labels, mixed = [0], ["raw"], [False]
-
-    def add_frames(
-        label: str, at: Callable[[float], tuple[Array, Array]], turns: bool = True
-    ) -> None:
-        """Append the frames of a part of the map.
-
-        Args:
-            label: The name of the part.
-            at: Returns the matrix and the image of the map at a time t from 0 to 1.
-            turns: Whether the part, or one before it, may turn or mirror the plane.
-        """
-        # Where the map mirrors the plane, the turned picture is drawn in the mirrored direction.
-        signs = factors.signs if turns else np.ones(2)
-        film.extend((*at(t), signs) for t in np.arange(1, FRAMES_PER_PART + 1) / FRAMES_PER_PART)
-        keys.append(len(film) - 1)
-        labels.append(label)
-        mixed.append(turns and bool(factors.turn))  # from the first rotation on
-
-    def about_moved_centre(
-        matrix_at: Callable[[float], Array],
-    ) -> Callable[[float], tuple[Array, Array]]:
-        """Return the argument `at` of `add_frames` for a matrix that depends on the time."""
-        return lambda t: (matrix_at(t), matrix_at(t) @ moved_centre)
-
+    labels, mixed = ["raw"], [False]
+    if np.linalg.norm(move) > ROUNDING_TOLERANCE * (spread_norm + np.linalg.norm(centre)):
+        film += [(np.eye(2), centre + t * move, np.ones(2)) for t in times]
+        is_centred = np.linalg.norm(moved_centre) <= CENTRED_SHARE * spread_norm
+        labels.append("centred" if is_centred else "moved")
+        mixed.append(False)
     mirror = np.diag(factors.signs)
-    turned_matrix, scale_matrix = mirror @ rotation(factors.turn), np.diag(factors.scales)
-    if np.linalg.norm(moved_centre - centre) > ROUNDING_TOLERANCE * (
-        spread_norm + np.linalg.norm(centre)
-    ):
-        label = (
-            "centred" if np.linalg.norm(moved_centre) <= CENTRED_SHARE * spread_norm else "moved"
-        )
-        add_frames(label, lambda t: (np.eye(2), centre + t * (moved_centre - centre)), turns=False)
+    turned_matrix = mirror @ rotation(factors.turn)
+    parts: list[tuple[str, Callable[[float], Array]]] = []  # names, and the matrix at times 0 to 1
     if factors.turn:
         label = _label_turn("rotated", factors.turn)
-        add_frames(label, about_moved_centre(lambda t: mirror @ rotation(t * factors.turn)))
+        parts.append((label, lambda t: mirror @ rotation(t * factors.turn)))
     if np.abs(np.log(factors.scales)).max() > ROUNDING_TOLERANCE:  # some scale is not 1
-        add_frames(
-            _label_scaling(factors.scales),
-            about_moved_centre(lambda t: np.diag(factors.scales**t) @ turned_matrix),
-        )
+        label = _label_scaling(factors.scales)
+        parts.append((label, lambda t: np.diag(factors.scales**t) @ turned_matrix))
     if factors.turn_back:
         label = _label_turn("rotated back", factors.turn_back)
-        add_frames(
-            label,
-            about_moved_centre(
-                lambda t: rotation(t * factors.turn_back) @ scale_matrix @ turned_matrix
-            ),
+        scale_matrix = np.diag(factors.scales)
+        parts.append(
+            (label, lambda t: rotation(t * factors.turn_back) @ scale_matrix @ turned_matrix)
         )
-    if len(keys) == 1:
+    for label, matrix_at in parts:
+        # Where the map mirrors the plane, the turned picture is drawn in the mirrored direction.
+        film += [(matrix_at(t), matrix_at(t) @ moved_centre, factors.signs) for t in times]
+        labels.append(label)
+        mixed.append(bool(factors.turn))  # from the first rotation on
+    if len(labels) == 1:
         return None
     film[-1] = (matrix, image, film[-1][2])  # the map itself, without the rounding of its factors
     maps, images, signs = (np.array(column) for column in zip(*film))
-    return Frames(maps, images, signs, np.array(keys), tuple(labels), tuple(mixed))
+    keys = FRAMES_PER_PART * np.arange(len(labels))
+    return Frames(maps, images, signs, keys, tuple(labels), tuple(mixed))
 
 
 def factor_map(matrix: Array) -> Factors:

@@ -1,7 +1,8 @@
 """A scheme on some features; the others pass through."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from normbench.normalizers.affine import (
+    Affine,
     AffineTraits,
     find_affine_map,
     find_affine_traits,
-    join_maps,
-    pass_through,
 )
 from normbench.normalizers.schemes import POINT_DTYPES
 
@@ -27,7 +27,7 @@ def name_scheme(scheme: Any) -> str:
     return type(scheme.scheme if isinstance(scheme, OnColumns) else scheme).__name__
 
 
-def describe_fault(output: Any, count: int) -> str | None:
+def describe_fault(output: Any, points: int) -> str | None:
     """Return what is wrong with a scheme's output for so many points; None for rows of numbers.
 
     Objects pass: only a conversion tells whether they are numbers.
@@ -35,10 +35,10 @@ def describe_fault(output: Any, count: int) -> str | None:
     if hasattr(output, "toarray"):
         return "gives sparse points; set its option for dense ones (often sparse_output=False)"
     shape = np.shape(output)
-    if len(shape) != 2 or shape[0] != count or shape[1] < 1:
+    if len(shape) != 2 or shape[0] != points or shape[1] < 1:
         return (
-            f"gives shape {shape} for {count} points; a scheme gives one row of one number or more "
-            "a point"
+            f"gives shape {shape} for {points} points; a scheme gives one row of one number or "
+            "more a point"
         )
     if np.asarray(output).dtype.kind not in "biufO":  # text, dates, complex numbers
         return NOT_NUMBERS
@@ -106,22 +106,13 @@ class FeatureSelection:
 
 def _number_names(names: Sequence[str]) -> list[tuple[str, int]]:
     """Return each name with the number of equal names before it."""
-    counts: Counter[str] = Counter()
-    numbered_names = []
-    for name in names:
-        numbered_names.append((name, counts[name]))
-        counts[name] += 1
-    return numbered_names
+    counters: defaultdict[str, count[int]] = defaultdict(count)
+    return [(name, next(counters[name])) for name in names]
 
 
 def _has_inverse(scheme: "OnColumns") -> bool:
     """Return whether the scheme on the selected features can be inverted."""
     return hasattr(scheme.scheme, "inverse_transform")
-
-
-def _is_affine(scheme: "OnColumns") -> bool:
-    """Return whether the scheme on the selected features is known to be affine."""
-    return find_affine_traits(scheme.scheme) is not None
 
 
 class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -177,15 +168,20 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Whether each feature stays in its place: the scheme gives as many features as it gets."""
         return self.width_ == len(self.positions_)
 
+    @property
+    def _order(self) -> NDArray[np.intp]:
+        """The order of the output's features `(M,)`, among the scheme's and then the others."""
+        places = np.r_[self.positions_, self.passed_]
+        return (
+            np.argsort(places) if self.keeps_places else np.arange(self.width_ + len(self.passed_))
+        )
+
     def transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) with the scheme on its features, `(P, M)`."""
         X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
-        z = self._transform_selected(X)
-        if not self.keeps_places:
-            return np.hstack([z, X[:, self.passed_]])
-        mapped = X.astype(np.result_type(X, z))  # a scheme may turn float32 into float64
-        mapped[:, self.positions_] = z
-        return mapped
+        # A scheme may turn float32 into float64.
+        together = np.hstack([self._transform_selected(X), X[:, self.passed_]])
+        return np.asarray(together.take(self._order, axis=1))
 
     def _transform_selected(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the features that the scheme gives for points X (P, N), `(P, width)`.
@@ -204,51 +200,41 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @available_if(_has_inverse)  # type: ignore[untyped-decorator]
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, M) under the scheme as points before it, `(P, N)`."""
-        X = np.asarray(X)
-        # The columns of X that the scheme gave, and those that passed through it.
-        mapped = self.positions_ if self.keeps_places else np.arange(self.width_)
-        passed = self.passed_ if self.keeps_places else np.arange(self.width_, X.shape[1])
-        restored = np.empty((len(X), self.n_features_in_), X.dtype)
-        restored[:, self.passed_] = X[:, passed]
+        together = np.asarray(X).take(np.argsort(self._order), axis=1)
+        mapped, passed = np.split(together, [self.width_], axis=1)
+        restored = np.empty((len(together), self.n_features_in_), together.dtype)
+        restored[:, self.passed_] = passed
+        is_fitted = len(self.positions_) > 0
         restored[:, self.positions_] = (
-            self.scheme.inverse_transform(X[:, mapped]) if len(mapped) else X[:, mapped]
+            self.scheme.inverse_transform(mapped) if is_fitted else mapped
         )
         return restored
 
     @property
-    def affine_traits(self) -> AffineTraits:
-        """The traits of the scheme on the selected features.
+    def affine_traits(self) -> AffineTraits | None:
+        """The traits of the scheme on the selected features; None where it is not affine."""
+        return find_affine_traits(self.scheme)
 
-        Raises:
-            AttributeError: The scheme is not known to be affine, so that `hasattr` tells.
-        """
-        traits = find_affine_traits(self.scheme)
-        if traits is None:
-            raise AttributeError("the scheme is not known to be affine")
-        return traits
-
-    @available_if(_is_affine)  # type: ignore[untyped-decorator]
-    def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Return the map `z = A x + b` of all features, the others left as they are.
 
         Returns:
-            A `(M, N)`, or `(N,)` where each feature only has a factor; and b `(M,)`.
+            A `(M, N)`, or `(N,)` where each feature only has a factor; and b `(M,)`. None where the
+            scheme is not known to be affine.
         """
-        size = self.n_features_in_
-        scheme_map = find_affine_map(self.scheme) if len(self.positions_) else pass_through(0)
-        assert scheme_map is not None
+        nothing = Affine(np.ones(0), np.zeros(0))
+        scheme_map = find_affine_map(self.scheme) if len(self.positions_) else nothing
+        if scheme_map is None:
+            return None
+        own, order, others = scheme_map.matrix, self._order, len(self.passed_)
+        offset = np.concatenate([scheme_map.offset, np.zeros(others)])[order]
         # A factor for each feature, in its place: the map of all features is of that form, too.
-        if self.keeps_places and scheme_map.matrix.ndim == 1:
-            factors, offset = np.ones(size), np.zeros(size)
-            factors[self.positions_], offset[self.positions_] = scheme_map.matrix, scheme_map.offset
-            return factors, offset
-        maps = [(scheme_map, self.positions_), (pass_through(len(self.passed_)), self.passed_)]
-        joined = join_maps(maps, size)
-        if not self.keeps_places:  # `transform` returns the scheme's features first, too
-            return joined.matrix, joined.offset
-        # The rows of the joined map are those of the scheme, then the others: back to their places.
-        order = np.argsort(np.r_[self.positions_, self.passed_])
-        return joined.matrix[order], joined.offset[order]
+        if self.keeps_places and own.ndim == 1:
+            return np.concatenate([own, np.ones(others)])[order], offset
+        matrix = np.zeros((len(order), self.n_features_in_))
+        matrix[: self.width_, self.positions_] = np.diag(own) if own.ndim == 1 else own
+        matrix[self.width_ :, self.passed_] = np.eye(others)
+        return matrix[order], offset
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features under the scheme `(M,)`.
@@ -256,18 +242,12 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             input_features: The N names of the features before the scheme; None for x0, x1, ..
         """
-        names = np.array(
-            [f"x{n}" for n in range(self.n_features_in_)]
-            if input_features is None
-            else input_features,
-            dtype=object,
-        )
-        if not len(self.positions_):  # the scheme was not fitted
-            return names
-        if self.keeps_places and not hasattr(self.scheme, "get_feature_names_out"):
-            return names  # a scheme that names nothing keeps the names, too
-        own_names = self.scheme.get_feature_names_out(names[self.positions_])
-        if not self.keeps_places:
-            return np.concatenate([own_names, names[self.passed_]])
-        names[self.positions_] = own_names
-        return names
+        if input_features is None:
+            input_features = [f"x{n}" for n in range(self.n_features_in_)]
+        names = np.array(input_features, dtype=object)
+        own_names = names[self.positions_]
+        # A scheme that names nothing keeps the names of features that stay in their places.
+        is_named = hasattr(self.scheme, "get_feature_names_out") or not self.keeps_places
+        if len(own_names) and is_named:
+            own_names = self.scheme.get_feature_names_out(own_names)
+        return np.concatenate([own_names, names[self.passed_]])[self._order]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -33,19 +32,11 @@ OTHERS = {
     "chain with a gap": make_pipeline("passthrough", StandardScaler()),
     "chain": make_pipeline(MaxAbsScaler(), PCASphere(), MinMaxScaler()),
     "rotations": make_pipeline(PCARotation(), PCARotation(2)),
-    "columns": ColumnTransformer([("s", StandardScaler(), [1, -1]), ("p", PCA(1), [0, 2])]),
-    "columns and others": ColumnTransformer(
-        [("s", MinMaxScaler(), slice(1, 2)), ("d", "drop", [0])], remainder=PCASphere()
-    ),
-    "columns pass": ColumnTransformer([("a", "passthrough", [2])], remainder="passthrough"),
-    "bent column": ColumnTransformer([("s", FunctionTransformer(np.tanh), [1])]),
-    "weighted": ColumnTransformer([("s", MinMaxScaler(), [1])], transformer_weights={"s": 2.0}),
     "bent": make_pipeline(StandardScaler(), FunctionTransformer(np.tanh)),
 }
 CONF = {name: build("normalizer", options("normalizer", name)) for name in names("normalizer")}
 EVERY = CONF | OTHERS
 BENT = {"power", "quantile", "unit_norm", "contrast", "clipped", "function", "polynomial", "bent"}
-BENT |= {"bent column"}
 
 
 @pytest.fixture

@@ -337,8 +337,6 @@ def test_the_traits_of_scalers_are_their_options(centres, scales):
     assert traits(make_pipeline(standard, MaxAbsScaler())) == (centres, True, False)
     assert traits(make_pipeline(standard, FunctionTransformer(np.tanh))) is None
     assert traits(make_pipeline(PCARotation(), standard)) == (True, scales, True)
-    weighted = ColumnTransformer([("a", standard, [0])], transformer_weights={"a": 2.0})
-    assert traits(weighted) == (centres, True, False)
     for made in (standard, robust):
         found = affine.find_affine_map(made.fit(X))
         np.testing.assert_allclose(found(X), made.transform(X), rtol=1e-9, atol=1e-12)
@@ -352,15 +350,6 @@ def test_a_clipped_scaler_and_words_alone_are_not_affine():
     assert affine.find_affine_map(object()) is None
     dropped = ColumnTransformer([("a", "drop", [0, 1, 2])]).fit(X)
     assert affine.find_affine_map(dropped) is None
-
-
-def test_maps_stand_side_by_side_each_at_its_features():
-    first = affine.Affine(np.array([2.0, 3.0]), np.array([1.0, -1.0]))
-    second = affine.Affine(np.array([[1.0, 1.0]]), np.array([5.0]))
-    joined = affine.join_maps([(first, np.array([2, 0])), (second, np.array([0, 1]))], 3)
-    x = np.array([[1.0, 10.0, 100.0]])
-    assert joined(x).tolist() == [[201.0, 2.0, 16.0]]
-    assert affine.pass_through(3)(x).tolist() == x.tolist()
 
 
 def test_the_same_features_are_selected_by_name_in_another_part():
