@@ -325,8 +325,6 @@ def test_numbers_of_numpy_are_taken_as_those_of_python(two_classes):
 def test_mistakes_after_a_comparison_are_told_as_at_the_command_line(two_classes):
     with pytest.raises(UserError):
         compare(*two_classes, split_seed=-1)
-    with pytest.raises(UserError, match=r"^dataset\.split_seed=-1"):
-        Sampling(split_seed=-1)
 
 
 def test_points_that_no_one_can_descend_are_refused(two_classes):
@@ -477,7 +475,10 @@ def test_each_split_has_random_starts_of_its_own_as_at_the_command_line(two_clas
         ({}, r"Correct the frame, or add encode=\['ci ty'\] fill='median' "),
         ({"encode": ["city"]}, "^encode='city': no such column; .* did you mean ci ty$"),
         ({"drop": ["ci ty"], "fill": "mean"}, "^fill='mean': must be one of median, drop"),
-        ({"drop": ["ci ty", "age"], "test_fraction": 0.01}, "^test_fraction=0.01: leaves a part"),
+        (
+            {"drop": ["ci ty", "age"], "test_fraction": 0.01},
+            "^test_fraction=0.01: holds no point",
+        ),
         ({"drop": ["ci ty", "age"], "test_fraction": 1}, "^test_fraction=1: must be a finite"),
         ({"drop": ["ci ty", "age"], "split_seed": -1}, "^split_seed=-1: must be 0 or more"),
         ({"drop": ["ci ty", "age"], "points": 13}, "^points=13: must be from 2 to 12$"),
@@ -491,7 +492,7 @@ def test_each_split_has_random_starts_of_its_own_as_at_the_command_line(two_clas
             {"drop": ["ci ty", "age"], "augment": "rund"},
             "^augment='rund': must be one of aligned, round; did you mean round$",
         ),
-        ({"drop": ["ci ty", "age"], "augment_copies": 0}, "^augment_copies=0: must be 1 or more$"),
+        ({"drop": ["ci ty", "age"], "augment_copies": 0}, "^augment_copies=0: must be from 1 to"),
         ({"drop": ["ci ty", "age"], "augment_noise": 0}, "^augment_noise=0: must be a finite"),
     ],
 )
@@ -544,7 +545,7 @@ def test_latitudes_and_years_keep_their_variation_under_power():
     z = np.array(columns).T
     z = (z - z.mean(axis=0)) / z.std(axis=0)
     assert ours == pytest.approx(descended(z, y, 10), rel=1e-6)  # measured: 1e-9
-    assert theirs > 2 * ours
+    assert not theirs <= 2 * ours  # it may have diverged
     said = "PowerTransformer leaves 2 of 3 features without variation (lat, year), so no descent "
     assert said in found.sentence
     assert "power leaves" not in found.sentence

@@ -6,6 +6,7 @@ products with the points.
 """
 
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,18 +254,15 @@ class LinearHessian(Hessian):
             rows = self.x[block]
             points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
             give_back(rows)
-            for c in range(classes):
-                for d in range(c + 1):  # the lower blocks
-                    curvatures = self.second[c, d, block][:, None]
-                    hessian[c, :, d] += (points * curvatures).T @ points
+            for d, c in combinations_with_replacement(range(classes), 2):  # the lower blocks
+                hessian[c, :, d] += (points * self.second[c, d, block][:, None]).T @ points
         hessian /= len(self.x)
         penalty = 2 * np.asarray(self.l2, dtype=np.float64)
         if penalty.ndim < 2:
             penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
-        for c in range(classes):
-            hessian[c, 1:, c, 1:] += penalty
-            for d in range(c):  # the upper blocks, by symmetry
-                hessian[d, :, c] = hessian[c, :, d]
+        for d, c in combinations_with_replacement(range(classes), 2):
+            hessian[d, :, c] = hessian[c, :, d]  # the upper blocks, by symmetry
+            hessian[c, 1:, d, 1:] += penalty * (c == d)
         return hessian.reshape(self.size, -1)
 
 

@@ -75,8 +75,9 @@ class Plan:
         It is the problem itself, unless the statistics of a scheme move: the points are then under
         the scheme of the latest update.
         """
-        is_test = problem.training is not None
-        moved = self.statistics.of_record(updates, is_test) if self.statistics else None
+        if self.statistics is None:
+            return problem
+        moved = self.statistics.of_record(updates, is_test=problem.training is not None)
         return problem if moved is None else problem.on(moved, problem.l2)
 
 

@@ -36,12 +36,8 @@ class Evaluation(NamedTuple):
 
     def of(self, mask: NDArray[np.bool_]) -> "Evaluation":
         """Return the evaluation of those runs whose mask `(R,)` is true."""
-        gradient, counts = self.gradient, self.misclassifications
-        return Evaluation(
-            self.costs[mask],
-            None if gradient is None else gradient[mask],
-            None if counts is None else counts[mask],
-        )
+        parts: Any = (None if part is None else part[mask] for part in self)
+        return Evaluation(*parts)
 
 
 class Sums(NamedTuple):

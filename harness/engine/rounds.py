@@ -176,4 +176,7 @@ class Rounds:
 def _measure_lengths(vectors: Array) -> Array:
     """Return the lengths `(R, 1, ..)` of vectors `(R, *shape)`, in float64."""
     rows = vectors.reshape(len(vectors), -1).astype(np.float64)
-    return np.linalg.norm(rows, axis=1).reshape(-1, *[1] * (vectors.ndim - 1))
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # whose square may overflow
+    rows /= np.where(largest > 0, largest, 1.0)
+    lengths = largest[:, 0] * np.sqrt((rows**2).sum(axis=1))
+    return np.asarray(lengths.reshape(-1, *[1] * (vectors.ndim - 1)))

@@ -7,7 +7,7 @@ take. The weights of a run are one flat array; `Layout` names its groups.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -246,23 +246,20 @@ class Mlp:
             Weights and biases layer by layer, gains and shifts beside them; running statistics
             last, since no step rule trains them.
         """
-        groups, running = [], []
-        inputs = features
-        for layer, units in enumerate((*self.hidden, scores)):
-            groups.append(Group(layer, WEIGHT, (units, inputs)))
-            groups.append(Group(layer, BIAS, (units, 1)))
-            inputs = units
-            if layer not in self.normalized_layers:
-                continue
-            if self.affine is True:  # else there is none, or it is solved for: no weights
-                groups.append(Group(layer, GAIN, (units, 1)))
-                if self.normalize != WEIGHT_NORMALIZATION:  # whose bias is a shift already
-                    groups.append(Group(layer, SHIFT, (units, 1)))
-            if self.has_running_statistics:
-                # Of each unit a variance, or the covariance matrix of units that are whitened.
-                spread = (units, 1) if self.normalize == BATCH else (units, units)
-                running.append(Group(layer, RUNNING_MEAN, (units, 1)))
-                running.append(Group(layer, RUNNING_SPREAD, spread))
+        groups, running = list[Group](), list[Group]()
+        for layer, (inputs, units) in enumerate(pairwise((features, *self.hidden, scores))):
+            shapes = {WEIGHT: (units, inputs), BIAS: (units, 1)}
+            if layer in self.normalized_layers:
+                if self.affine is True:  # else there is none, or it is solved for: no weights
+                    shapes |= {GAIN: (units, 1), SHIFT: (units, 1)}
+                if self.normalize == WEIGHT_NORMALIZATION:  # whose bias is a shift already
+                    shapes.pop(SHIFT, None)
+                if self.has_running_statistics:
+                    # Of each unit a variance, or the covariance matrix of units that are whitened.
+                    spread = (units, 1 if self.normalize == BATCH else units)
+                    running.append(Group(layer, RUNNING_MEAN, (units, 1)))
+                    running.append(Group(layer, RUNNING_SPREAD, spread))
+            groups += [Group(layer, kind, shape) for kind, shape in shapes.items()]
         return Layout((*groups, *running))
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:

@@ -6,7 +6,6 @@ Independent of the code that says them, as `tests.claims.claims` is for those on
 import re
 from dataclasses import replace
 
-import autograd
 import numpy as np
 
 from tests import door
@@ -270,68 +269,13 @@ def _converging(jury, said):
     ]
 
 
-def _quadratic(see):
-    """The curvatures at zero weights, and what lies along each; None for too many weights."""
-    (_, classes, count), targets = see.scores()
-    points = np.insert(see.z, 0, 1, axis=1)
-    shape = (classes, points.shape[1])
-    if shape[0] * shape[1] > FEW_WEIGHTS or see.job.settings.start != "zeros":
-        return None
-
-    def mean(weights):
-        return see.job.cost((weights.reshape(shape) @ points.T)[None], targets)[0] / count
-
-    zero = np.zeros(shape[0] * shape[1])
-    values, vectors = np.linalg.eigh(autograd.hessian(mean)(zero))
-    live = values > 1e-12 * values.max()
-    values = values[live]
-    return values, (autograd.grad(mean)(zero) @ vectors[:, live]) ** 2 / values
-
-
-def _explained(jury, said):
-    """Return the share of the excess that the curvature at the start predicts to go, and went."""
-    label = said["scheme"]
-    step = jury.best[label].step_size
-    see = jury.see[label]
-    known, gone = _quadratic(see), 1 - min(jury.left(label), 1.0)
-    if known is None:
-        return step, None, gone
-    values, shares = known
-    with np.errstate(over="ignore"):  # at most all is left
-        left = np.minimum((1 - step * values) ** (2 * see.job.settings.iterations), 1)
-    return step, 1 - left @ shares / shares.sum(), gone
-
-
-def _not_served(jury, said):
-    step, predicted, gone = _explained(jury, said)
-    checks = [near(said["step"], step, 1e-5), abs(float(said["seen"][:-1]) / 100 - gone) < 0.0051]
-    checks.append(not jury.see[said["scheme"]].traits.quadratic)
-    if predicted is not None:
-        checks.append(abs(float(said["predicted"][:-1]) / 100 - predicted) < 0.0101)
-        checks.append(abs(predicted - gone) > 0.24)
-    return checks
-
-
-def _serving(jury, said):
-    step, predicted, gone = _explained(jury, said)
-    checks = [near(said["step"], step, 1e-5), int(said["count"]) <= int(said["every"])]
-    if predicted is not None:
-        checks.append(abs(predicted - gone) < 0.26)
-        values, shares = _quadratic(jury.see[said["scheme"]])
-        with np.errstate(over="ignore"):
-            left = np.abs(1 - step * values) ** jury.see[said["scheme"]].job.settings.iterations
-        share = float(re.match(NUMBER, _from(said, "share"))[0]) / 100
-        checks.append(abs(shares[left <= np.exp(-1)].sum() / shares.sum() - share) < 0.0101)
-    return checks
-
-
 def _melting(jury, said):
-    see = jury.see[said["scheme"]]
-    step, _, gone = _explained(jury, said)
+    see, left = jury.see[said["scheme"]], min(jury.left(said["scheme"]), 1.0)
+    step = jury.best[said["scheme"]].step_size
     checks = [near(said["step"], step, 0.06), int(said["gone"]) <= int(said["every"])]
     if see.job.settings.starts == 1:  # of several the first is drawn
         share = re.match(rf"<?({NUMBER}) %", said["left"])
-        checks.append(abs(float(share[1]) / 100 - max(1 - gone, 0)) < 0.0051)
+        checks.append(abs(float(share[1]) / 100 - left) < 0.0051)
     return checks
 
 
@@ -390,8 +334,6 @@ CHECKS = {
         not see.job.effective_settings.shadows and UNRANKED[0] not in see.verdicts.values()
         for see in jury.see.values()
     ],
-    "not_served": _not_served,
-    "serving": _serving,
     "melting": _melting,
     "no_cost": lambda jury, said: [not jury.best],
     **OF_THE_ANSWER,

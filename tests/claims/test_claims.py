@@ -93,7 +93,6 @@ WRONG = {
         (r"did not get there", "did not get there for certain on this grid"),
     ],
     "why": [(r"^(\d)", r"9\1"), (r"valley", "stretched")],
-    "not_served": [(r"identity", "standard"), (r"^(\d+)%$", r"1\1%")],
     "by_rounding": [(r"^\d$", "9"), (r"^12$", "13"), (r"^are$", "is")],
     "largest_convergent": [(r"10+", "0.001")],
     "thresholds": [(r"standard", "identity"), (r"1\.", "2.")],

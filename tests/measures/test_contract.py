@@ -23,7 +23,7 @@ def histories(cost, diverged_at, shadows=()):
     """Return histories of costs alone."""
     cost = np.array(cost, dtype=float)
     weights = np.zeros((len(cost), 1, 2))
-    return Histories(cost, None, None, None, np.array(diverged_at), weights, dict(shadows))
+    return Histories(cost, None, None, None, np.array(diverged_at), weights, shadows=dict(shadows))
 
 
 def test_the_best_weights_are_those_of_the_first_start():

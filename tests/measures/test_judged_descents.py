@@ -153,7 +153,7 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
     cost = np.arange(24.0).reshape(6, 4)
     diverged_at = np.array([-1, -1, -1, -1, 2, -1])
     shadows = {0: np.array([[9.0, 5.0, 2.0, 1.0], [9.0, 8.0, 7.0, 6.0]]), 5: np.full((1, 4), 4.0)}
-    made = Histories(cost, None, None, None, diverged_at, np.zeros((6, 1)), shadows)
+    made = Histories(cost, None, None, None, diverged_at, np.zeros((6, 1)), shadows=shadows)
     goals = dict(zip(names.TARGETS, (5.5, 2.5, 1.5)))
     numbers = {name: 0.25 * n for n, name in enumerate(NUMBER_FIELDS)}
     counts = {field: n for n, field in enumerate(COUNT_FIELDS.values())}
