@@ -36,7 +36,7 @@ SCHEMES = {
 def explanation(data, outcome):
     """Return the explanation that is recorded of a job."""
     place = records.RecordHeader("store", "of", "parent", {}, {"normalizer": "own"})
-    return records.of_outcome(place, data, outcome).tags["explanation"]
+    return records.of_outcome(place, data, outcome).scheme.tags["explanation"]
 
 
 def textbook():
