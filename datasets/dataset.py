@@ -357,7 +357,7 @@ def _check_targets(
             f"data of {name}: a {prefix}target is not a number ({error}); "
             "of labels: dataset.task=classes"
         ) from error
-    least, largest = -LARGEST_ENTRY, LARGEST_ENTRY
+    least, largest = -float(LARGEST_ENTRY), float(LARGEST_ENTRY)
     if class_names is not None:
         least, largest = 0, len(class_names) - 1
     # The negated comparison is also true of NaN.

@@ -3,6 +3,7 @@
 import socket
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from normbench.datasets.dataset import Dataset, UserError
 from normbench.datasets.tables import TableOptions, Target, table_dataset
@@ -72,7 +73,7 @@ def openml(
         ) from error
     finally:
         socket.setdefaulttimeout(previous_timeout)
-    targets = [*(bunch.target_names or ())] if target is None else [target]
+    targets: list[Any] = [*(bunch.target_names or ())] if target is None else [target]
     if len(targets) > 1:
         raise UserError(
             f"{setting}: OpenML declares {len(targets)} targets ({', '.join(targets)}); choose one "

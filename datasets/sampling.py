@@ -123,7 +123,7 @@ def _refuse_lost_points(dataset: Dataset, mask: NDArray[np.bool_], setting: str)
         mask: The points that are left to train on.
         setting: The setting that draws them, for the error.
     """
-    lost = np.setdiff1d(dataset.y, dataset.y[mask]) if dataset.classes else []
+    lost: Any = np.setdiff1d(dataset.y, dataset.y[mask]) if dataset.classes else []
     if len(lost) or np.count_nonzero(mask) < 2:
         rest = f"no point of class {dataset.class_names[lost[0]]}" if len(lost) else "1 point"
         raise UserError(

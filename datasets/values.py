@@ -179,17 +179,17 @@ def check_number(
         below: An upper bound, itself not allowed.
         at_most: An upper bound, itself allowed.
     """
-    bounds = (
+    bounds: tuple[tuple[str, Any, Any], ...] = (
         ("{:g} or more", at_least, operator.ge),
         ("above {:g}", above, operator.gt),
         ("below {:g}", below, operator.lt),
         ("{:g} or less", at_most, operator.le),
     )
     set_bounds = [row for row in bounds if row[1] is not None]
-    number = to_python_number(value)
+    number: Any = to_python_number(value)
+    is_real = isinstance(number, Real) and not isinstance(number, bool)
     if (
-        isinstance(number, bool)
-        or not isinstance(number, Real)
+        not is_real
         or not -LARGEST_FLOAT <= number <= LARGEST_FLOAT  # NaN, infinite or a larger integer
         or not all(holds(number, bound) for _, bound, holds in set_bounds)
     ):

@@ -149,7 +149,7 @@ class Problem:
                     prepared = self.model.prepare(self, weights[runs], is_step)
                     total: Sums | None = None
                     for block in blocks:
-                        some = block if rows is None else rows[block]
+                        some: Any = block if rows is None else rows[block]
                         x = take_rows(self.points, some) if is_drawn else self.points[some]
                         sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
                         give_back(x)

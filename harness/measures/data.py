@@ -71,7 +71,8 @@ def covariance(job: FinishedJob) -> Findings:
         return Findings()
     facts, scheme = job.points_cache.facts, job.scheme
     values, total = facts.variances, float(facts.variances.sum())
-    dead, resolved = getattr(scheme, "dropped_", None), getattr(scheme, "eigenvalues_", None)
+    dead: Any = getattr(scheme, "dropped_", None)
+    resolved: Any = getattr(scheme, "eigenvalues_", None)
     if np.shape(dead) != values.shape:
         dead = values <= len(values) * np.finfo(np.float64).eps * values[0]
     is_dead, lost = np.asarray(dead, dtype=bool), 0

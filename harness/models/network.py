@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from normbench.datasets import values
 from normbench.datasets.values import UserError, check_choice, check_number
 from normbench.models import formulas
-from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA, Moments
+from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA
+from normbench.models.formulas import Moments as Moments
 
 Array = NDArray[Any]
 WEIGHT, BIAS, GAIN, SHIFT = "weight", "bias", "gain", "shift"
