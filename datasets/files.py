@@ -1,6 +1,7 @@
 """Read the user's tables, csv and Parquet; what is wrong with a file is one line of error."""
 
 import csv as lines_of_csv
+import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ DELIMITERS = {"semicolon": ";", "tab": "\t", "pipe": "|", "comma": ",", "space":
 TEXT_SHARE = 1 / 16  # of the memory, for a text: a number of two digits becomes 8 bytes, copied
 MOST_EXPLAINED_LINES = 1000  # lines of a file that is no table whose entries are counted
 COMMENT_SIGNS = "#%!;"
+NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,]*(e[-+]?\d+)?", re.IGNORECASE)  # 1.5.1: of two 1.5
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def csv(
         target: The name of a column, or its position (from 0; -1 is the last); None for unlabelled
             points.
         header: Whether the first row holds the names of the columns; None assumes that it does, and
-            refuses names that are all numbers.
+            refuses names that are numbers, but for one at most.
         points_in: `rows` (one point per row) or `columns`, where the file is transposed first, with
             its header and target.
         delimiter: A name of `DELIMITERS`.
@@ -224,14 +226,16 @@ def _diagnose_lines(text: Text) -> Problem | None:
 
 
 def _diagnose_header(labels: Sequence[str]) -> Problem | None:
-    """Return the problem of names that are all numbers; None for others, and for 0, 1, 2, ..."""
-    import pandas as pd
+    """Return the problem of names that are numbers, all but one at most, which may be a label.
 
-    counted = [str(n) for n in range(len(labels))]  # as pandas names columns without names
-    if labels == counted or pd.to_numeric(pd.Series(labels), errors="coerce").isna().any():
+    None for others, and for 0, 1, 2, ...
+    """
+    numbers = [label for label in labels if NUMBER.fullmatch(label)]
+    counted = [str(n) for n in range(len(numbers))]  # as pandas names columns without names
+    if not numbers or numbers == counted or len(numbers) < len(labels) - 1:
         return None
     shown = ", ".join(labels[:4]) + (", ..." if len(labels) > 4 else "")
-    reason = f"its first row ({shown}) holds numbers alone, so it is taken for a point"
+    reason = f"its first row ({shown}) holds numbers, so it is taken for a point"
     return Problem(f"{reason} (if it holds names: dataset.header=true)", {"header": False})
 
 

@@ -221,7 +221,7 @@ def load_row_groups(
     from pyarrow import types
 
     kinds = (types.is_integer, types.is_floating, types.is_boolean)
-    # The file is mapped and read column by column, so that memory need not hold a row group.
+    # The file is mapped, so that memory holds one row group, and not the file.
     with pq.ParquetFile(file, memory_map=True, pre_buffer=False) as opened:
         schema = opened.schema_arrow
         # The columns that pandas gives a frame of the file, its index left out.

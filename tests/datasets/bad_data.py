@@ -238,7 +238,7 @@ CASES = (
     Case(
         "a first point taken for the header",
         csv("1.5,2,0\n2.5,3,1\n3.5,4,0\n", target=-1),
-        ("its first row (1.5, 2, 0) holds numbers alone", "add dataset.header=false ("),
+        ("its first row (1.5, 2, 0) holds numbers", "add dataset.header=false ("),
     ),
     Case(
         "the wrong delimiter",
