@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-MODEL_METHODS = ("layout", "start", "scores", "needs_all_points")
+MODEL_METHODS = ("layout", "start", "forward", "needs_all_points")
 
 
 @dataclass(frozen=True)
