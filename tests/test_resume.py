@@ -338,8 +338,8 @@ from normbench.models import Mlp
 
 @dataclass(frozen=True)
 class Own(Mlp):
-    def scores(self, *arguments, **named):
-        return 1.0 * super().scores(*arguments, **named)
+    def forward(self, *arguments, **named):
+        return super().forward(*arguments, **named)
 """
 
 
