@@ -202,8 +202,8 @@ def _diagnose_lines(text: Text) -> Problem | None:
 
     lines = text.first_lines()
     for name in DELIMITERS:
-        found = {count_entries(line, name) for _, line in lines}
-        if name != text.delimiter and len(found) == 1 and found != {1}:
+        widths = {count_entries(line, name) for _, line in lines}
+        if name != text.delimiter and len(widths) == 1 and widths != {1}:
             reason = f"dataset.delimiter={text.delimiter} does not separate its entries"
             return Problem(f"{reason} ({lines[0][1][:40]!r})", {"delimiter": name})
     counts = [count_entries(line, text.delimiter) for _, line in lines]
