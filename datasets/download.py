@@ -2,6 +2,8 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,15 +50,29 @@ def fetch(remote: RemoteFile, data_dir: Any) -> Path:
     folder, failures = data_folder.absolute() / remote.folder, []
     for address in remote.addresses:
         try:
-            return Path(
-                pooch.retrieve(address, remote.sha256, remote.name, folder, downloader=_download)
-            )
+            arguments = address, remote.sha256, remote.name, folder
+            with no_new_folders(folder):
+                return Path(pooch.retrieve(*arguments, downloader=_download))
         except (OSError, ValueError) as error:  # of requests, the disk, and another SHA-256
             failures.append(f"{address}: {' '.join(str(error).split())[:160]}")
     raise MissingFileError(
         f"data_dir={data_dir}: has no {remote.name}, and no download of it succeeded "
         f"({'; '.join(failures)}); put it at {folder / remote.name} (SHA-256 {remote.sha256})"
     )
+
+
+@contextmanager
+def no_new_folders(folder: Path) -> Iterator[None]:
+    """Where the context raises, remove the folders that it has made, unless they hold a file."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield
+    except BaseException:  # an interrupt, too
+        inner = sorted(folder.rglob("*"), reverse=True) if missing else []
+        for path in [*inner, *missing]:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 def _download(address: str, file: str, _: Any) -> None:

@@ -190,7 +190,8 @@ def _check_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
     elif labels.dtype.kind == "f":
         is_gap = ~np.isfinite(labels)
     usable = (str, bytes, Real, Decimal, np.bool_)
-    odd = next((entry for entry in entries if not isinstance(entry, usable)), None)
+    is_span = (isinstance(entry, np.timedelta64) for entry in entries)  # an integer to Python
+    odd = next((e for e, span in zip(entries, is_span) if span or not isinstance(e, usable)), None)
     if odd is not None:
         kind = type(odd).__name__
         raise UserError(f"data of {name}: the {prefix}targets are of type {kind}; {ENCODING}")

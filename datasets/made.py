@@ -13,10 +13,13 @@ from normbench.datasets.values import (
     check_list,
     check_number,
     check_switch,
+    refuse_larger,
 )
 
 SOURCE = "made by normbench"
 TASKS = CLASSES, REGRESSION = "classes", "regression"
+# Arrays of P x N and of N x N numbers that are in memory at a time; measured: 5.1 and 20.
+GAUSSIAN_ARRAYS, SQUARE_ARRAYS = 5, 20
 MAX_CLOUD = 10**7  # points
 LARGEST_SEED = 2**32 - 1  # of scikit-learn
 DEFECTS = ("sound", "constant", "duplicate", "few", "offset", "float32")
@@ -99,6 +102,8 @@ def gaussian(
             "dataset.task=regression, label_noise of several classes; leave the other one out"
         )
     rng = np.random.default_rng(check_integer("dataset.seed", seed, 0))
+    size = 8 * GAUSSIAN_ARRAYS * points * features + 8 * SQUARE_ARRAYS * features**2
+    refuse_larger(f"dataset.points={points}, dataset.features={features}", size, "choose fewer")
     labels = rng.permutation(np.arange(points) % classes)
     # Points before they get the covariance: standard normal, each class around its own centre.
     latent = rng.standard_normal((points, features))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from normbench.datasets.dataset import Dataset, UserError
+from normbench.datasets.download import no_new_folders
 from normbench.datasets.tables import TableOptions, Target, table_dataset
 from normbench.datasets.values import check_path
 
@@ -51,7 +52,7 @@ def openml(
     previous_timeout = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT_SECONDS)  # scikit-learn has no such option
     try:
-        with warnings.catch_warnings():
+        with no_new_folders(folder), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped
             # The frame has all columns, whichever the target is.
             bunch = fetch_openml(

@@ -114,7 +114,8 @@ class Midway(NamedTuple):
     def of_arrays(self, arrays: Mapping[str, Array]) -> "Midway":
         """Return the saved state of the descent of which this is the state at the start."""
         k, updates = int(arrays["iteration"]), int(arrays["updates"])
-        state = tuple(arrays[f"state/{number}"] for number in range(len(self.state)))
+        count = sum(name.startswith("state/") for name in arrays)  # a rule may begin without
+        state = tuple(arrays[f"state/{number}"] for number in range(count))
         return Midway(k, arrays["alive"], arrays["remaining"], state, updates)
 
 

@@ -208,12 +208,19 @@ def _decompose(factor: Factor, correlation: bool, complete: bool) -> Decompositi
         raise ValueError("the squares of the features overflow; divide them by a constant first")
     count, features = root.shape
     scales = deviations if correlation else np.ones_like(mean)
-    rows = np.zeros((features if complete else count, features), order="F")
-    np.divide(root, scales, out=rows[:count])
+
+    def svd(driver: str) -> tuple[Array, Array, Array]:
+        """Return the singular value decomposition of the scaled root, by a routine of LAPACK."""
+        rows = np.zeros((features if complete else count, features), order="F")
+        np.divide(root, scales, out=rows[:count])
+        options: Any = {"check_finite": False, "overwrite_a": True, "lapack_driver": driver}
+        return linalg.svd(rows, full_matrices=False, **options)
+
     with _limit_threads(features):
-        _, singular, vectors = linalg.svd(
-            rows, full_matrices=False, check_finite=False, overwrite_a=True
-        )
+        try:
+            _, singular, vectors = svd("gesdd")
+        except np.linalg.LinAlgError:  # as of MNIST's 60,000 digits: the slower one converges
+            _, singular, vectors = svd("gesvd")
     singular[singular <= rounding_share(features) * singular[0]] = 0.0
     values = np.zeros(features)
     values[: len(singular)] = singular**2
