@@ -15,6 +15,7 @@ import pandas as pd
 from normbench import names
 from normbench.choices import build, options
 from normbench.costs.declaration import traits as traits
+from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import write_map
 from normbench.engine import linear, threads
 from normbench.engine.batches import Batches as Batches
@@ -161,6 +162,12 @@ def captioned(text: str) -> str:
         captions.SHARPEST: names.SHARPNESS,
     }
     return str(metrics[text].key)
+
+
+def explanation(data: Dataset, outcome: Outcome) -> str:
+    """Return the explanation that is recorded of a job."""
+    place = RecordHeader("store", "of", "parent", {}, {"normalizer": "own"})
+    return of_outcome(place, data, outcome).scheme.tags["explanation"]
 
 
 def answer(sweep: Sweep, figures: Sequence[str]) -> Iterator[str]:

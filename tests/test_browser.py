@@ -53,8 +53,6 @@ CHARTS = """() => [...document.querySelectorAll('.js-plotly-plot')].map(chart =>
     })),
     axis: chart._fullLayout.yaxis.type,
 }))"""
-PLACES = "dots => dots.map(dot => dot.getAttribute('transform'))"
-VALUE = "slider => slider.value"  # of XML, where Playwright knows no input
 
 
 @pytest.fixture(scope="module")
@@ -444,43 +442,3 @@ def test_the_explorer_turns_iterations_into_seconds(page, tmp_path):
     assert last.inner_text().endswith(" s")
     box.get_by_label("over seconds of one run").uncheck()
     assert last.inner_text() == "20"
-
-
-def test_a_film_is_moved_by_slider_keys_and_clicks(page, tmp_path):
-    import normbench
-    from normbench.datasets.made import gaussian
-    from normbench.results.figures import drawing
-
-    data = gaussian(200, 2, 2, 20, 1, 3, 2, 0, 0)
-    settings = {"record": ["film"], "iterations": 2, "step_sizes": [0.1], "name": "<b>two</b>"}
-    made = normbench.compare(data.x, data.y, "least_squares", ["pca_sphere"], **settings)
-    (files,) = drawing.write(made.sweep, tmp_path, ["film"], file_formats=("svg",)).values()
-    page.goto(files[-1].as_uri())
-    counts = page.locator(".much")
-    assert "<b>two</b>" in page.locator("text").first.text_content()
-    assert page.locator("#still").count() == 0
-    raw = counts.all_text_contents()
-    places = page.locator("#points path[fill]").evaluate_all(PLACES)
-    assert len(places) == 200
-    page.keyboard.press("End")
-    assert counts.all_text_contents()[1:] == ["1", "1"]
-    assert page.locator(".here").text_content().startswith("scaled by ")
-    _keep(page, "film")
-    ended = page.locator("#points path[fill]").evaluate_all(PLACES)
-    assert ended != places
-    slider = page.locator("#slider")
-    assert slider.evaluate(VALUE) == "36"
-    box = slider.bounding_box()
-    page.mouse.click(box["x"] + 0.6 * box["width"], box["y"] + box["height"] / 2)
-    assert page.locator(".here").text_content().startswith("rotated by ")
-    page.get_by_role("button", name="raw").click()
-    assert counts.all_text_contents() == raw
-    assert page.locator("#points path[fill]").evaluate_all(PLACES) == places
-    page.keyboard.press("ArrowRight")
-    assert slider.evaluate(VALUE) == "1"
-    page.keyboard.press(" ")
-    page.wait_for_function("document.getElementById('slider').value > 2")
-    page.keyboard.press(" ")
-    stopped = slider.evaluate(VALUE)
-    page.wait_for_timeout(400)
-    assert slider.evaluate(VALUE) == stopped

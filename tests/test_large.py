@@ -75,7 +75,8 @@ def ran(files, folder, *more):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("scheme"))
-    table = [line.rsplit(maxsplit=1)[0] for line in lines[first : first + 3]]
+    end = lines[first].index("misclassified")  # seconds stand behind it, where there is room
+    table = [line[:end] for line in lines[first : first + 3]]
     return table, 1024 * int(done.stderr.rsplit("PEAK", 1)[1])
 
 

@@ -325,7 +325,7 @@ def _is_affine(see):
 
 def check(job, outcome):
     """Return the sentences said, the claims checked, and those that are false."""
-    said = sentences(outcome.findings.tags["explanation"])
+    said = sentences(door.explanation(job.dataset, outcome))
     see = Witness(job, outcome)
     claims, false = 0, []
     for name, values in said:

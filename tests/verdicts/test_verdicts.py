@@ -22,6 +22,7 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 from tests.conftest import ROOT
 from tests.datasets.places import data_folder
+from tests.door import explanation
 
 OPTIMIZERS = ROOT / "conf" / "optimizer"
 SECONDS = [f"final/seconds_to_{name}" for name in ("1e-1", "1e-2", "1e-3")]
@@ -31,12 +32,6 @@ SCHEMES = {
     "standard": StandardScaler,
     "pca_sphere": PCASphere,
 }
-
-
-def explanation(data, outcome):
-    """Return the explanation that is recorded of a job."""
-    place = records.RecordHeader("store", "of", "parent", {}, {"normalizer": "own"})
-    return records.of_outcome(place, data, outcome).scheme.tags["explanation"]
 
 
 def textbook():
