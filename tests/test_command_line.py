@@ -178,7 +178,7 @@ MISTAKES = {
     "step_sizes=${decades:2,1}": "must run upwards",
     "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
     "figures=histories": "figures=histories: must be a list",
-    "figures=[windos]": "figures=windos: must be one of overview, melt, windows",
+    "figures=[windos]": "figures=windos: must be one of overview, melt, histories",
     "theory=some": "theory=some: must be one of auto, full, none",
     "rules.tail=2": "rules.tail=2: must be",
     "search.width=0": "search.width=0: must be",

@@ -339,7 +339,8 @@ from normbench.models import Mlp
 @dataclass(frozen=True)
 class Own(Mlp):
     def forward(self, *arguments, **named):
-        return super().forward(*arguments, **named)
+        made = super().forward(*arguments, **named)
+        return made._replace(scores=1.0 * made.scores)
 """
 
 
