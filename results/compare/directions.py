@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 WindowArrays = Mapping[str, Any]
-WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES = "window_curvature", "window_share", "window_times"
+WINDOW_CURVATURE, WINDOW_SHARE = "window_curvature", "window_share"
 EXPLANATION_TOLERANCE = 0.25  # of the excess: a prediction further off than that explains nothing
 
 

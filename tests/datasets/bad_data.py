@@ -241,6 +241,11 @@ CASES = (
         ("its first row (1.5, 2, 0) holds numbers", "add dataset.header=false ("),
     ),
     Case(
+        "a first point with its label taken for the header",
+        csv("1.5,1.5,no\n2.5,3,yes\n3.5,4,no\n3,2,yes\n", target=-1),
+        ("its first row (1.5, 1.5.1, no) holds numbers", "add dataset.header=false ("),
+    ),
+    Case(
         "the wrong delimiter",
         csv(GOOD.replace(",", ";")),
         ("dataset.delimiter=comma does not separate", "add dataset.delimiter=semicolon ("),
