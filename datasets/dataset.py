@@ -50,7 +50,7 @@ class OwnTargets(NamedTuple):
         return np.asarray(inverse, dtype=np.float64)[:, 0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Points, targets and their description. Build one with `make_dataset`.
 

@@ -21,7 +21,7 @@ from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
-from normbench.job import Job, PointsCaches, run, with_default_start
+from normbench.job import Job, PointsCache, run, with_default_start
 from normbench.optimizers import Optimizer
 from normbench.recording.store.provenance import provenance_tags
 from normbench.recording.store.records import RecordHeader, of_outcome
@@ -112,11 +112,11 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         model_name, network = _model(model)
         optimizer_name, step_rule = _optimizer(optimizer)
         records: list[JobRecord] = []
-        shared = PointsCaches()
         for seed in seeds:
             split_values = values | {"split_seed": seed}
             drawn = sampling(split_values)
             points, descent = drawn.apply(data), _descent(split_values, drawn)
+            shared = PointsCache(points.x)
             for scheme_name, scheme in schemes:
                 job = Job(
                     dataset=points,
@@ -140,7 +140,7 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     "model": model_name,
                 }
                 header = _header(job, scheme, len(records), split_values, choices)
-                records.append(of_outcome(header, points, run(job, shared=shared)))
+                records.append(of_outcome(header, points, run(job, points_cache=shared)))
     tags = {names.COMMAND.key: call, **provenance_tags()}
     return Comparison(recorded.sweep(records, tags), data.notes)
 

@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from normbench import measures
+from normbench.checks import check
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import check_unchanged
 from normbench.engine import threads
-from normbench.engine.midway import Checkpoint, Histories
+from normbench.engine.descent import Checkpoint, Histories
 from normbench.engine.rounds import Progress
 from normbench.engine.scheme.applying import apply_scheme
-from normbench.engine.settings import FITTED
 from normbench.engine.start import SAME_FUNCTION, default_start_name, starting_weights
 from normbench.measures.contract import Array, Findings, FinishedJob
 from normbench.measures.judged import judge_descent
-from normbench.preparation import Job, check, prepare
-from normbench.theory.shared import PointsCaches
+from normbench.preparation import Job, prepare
+from normbench.settings import FITTED
+from normbench.theory.shared import PointsCache
 from normbench.verdicts.judging import Step
 
-__all__ = ["Job", "Outcome", "PointsCaches", "check", "run", "with_default_start"]
+__all__ = ["Job", "Outcome", "PointsCache", "check", "run", "with_default_start"]
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,14 @@ def with_default_start(job: Job) -> Job:
         starting_weights(started.settings, started.scoring, job.scores, applied, job.dataset)
     except UserError:
         started = replace(started, settings=replace(job.settings, start="normal"))
-    started.applied.append(applied)
+    object.__setattr__(started, "applied", applied)  # `replace` would hand it on to other jobs
     return started
 
 
 def run(
     job: Job,
     progress: Progress | None = None,
-    shared: PointsCaches | None = None,
+    points_cache: PointsCache | None = None,
     checkpoint: Checkpoint | None = None,
     phase: Callable[[str], None] = lambda phase_name: None,
 ) -> Outcome:
@@ -89,7 +90,7 @@ def run(
     Args:
         job: The job; its scheme is fitted in place.
         progress: Called at every iteration of the descent of the grid.
-        shared: Caches that the jobs of one comparison share; new ones if None.
+        points_cache: What the jobs on the same points share; a new one if None.
         checkpoint: Saves the state of the descent, and resumes it; None for no checkpoints.
         phase: Called at the beginning of each phase of the job, with a text such as `descends`.
 
@@ -102,13 +103,10 @@ def run(
     check(job)
     data, settings = job.dataset, job.effective_settings
     _check_sources(data)
-    points_cache = (shared or PointsCaches()).get(data.fingerprint, data.x)
+    points_cache = points_cache or PointsCache(data.x)
     phase("fits the scheme")
-    applied = (
-        job.applied.pop()
-        if job.applied
-        else apply_scheme(job.scheme, data, settings.precision, points_cache.moments)
-    )
+    moments = points_cache.moments
+    applied = job.applied or apply_scheme(job.scheme, data, settings.precision, moments)
     finished = FinishedJob(
         data,
         applied.scheme,

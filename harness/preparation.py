@@ -1,4 +1,4 @@
-"""A job before its descent: its inputs, their checks, and the problem and rounds they make."""
+"""A job before its descent: its inputs, and the problem and the rounds that they make."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -7,27 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset
-from normbench.engine.batches import check_batch
+from normbench.engine.descent import Checkpoint, SavedDescents
 from normbench.engine.linear import Linear
-from normbench.engine.midway import Checkpoint, SavedDescents
-from normbench.engine.network import Network, check_model, with_affine_and_running_steps
-from normbench.engine.penalty import check_penalty, penalty_of
-from normbench.engine.plan import plan_of, with_statistics
-from normbench.engine.preconditioner import with_fitted_scheme
+from normbench.engine.network import Network, with_affine_and_running_steps
+from normbench.engine.plan import plan_of, with_schedule
 from normbench.engine.problem import Array, Cost, Problem
 from normbench.engine.rounds import Rounds
-from normbench.engine.schedule import check_schedule, with_schedule
-from normbench.engine.scheme.applying import Applied, check_scheme
+from normbench.engine.scheme.applying import Applied
 from normbench.engine.scheme.columns import with_columns
-from normbench.engine.scheme.sparse import check_sparse
+from normbench.engine.scheme.probed import penalty_of, with_fitted_scheme
 from normbench.engine.settings import Settings
-from normbench.engine.smaller import Smaller, smaller_problem
+from normbench.engine.smaller import smaller_problem
 from normbench.engine.start import starting_weights
-from normbench.engine.statistics import check_statistics
-from normbench.engine.targets import check_cost, check_curvature, encode_targets, scores_of
 from normbench.models import Mlp
 from normbench.optimizers import Optimizer
 from normbench.verdicts.convergence import Rules
@@ -47,11 +40,11 @@ class Job:
         optimizer: The optimizer.
         settings: The settings of the descent.
         l2: The weight of the penalty.
-        l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.penalty`.
+        l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.scheme.probed`.
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
-        applied: The points under the scheme, where `with_default_start` has fitted it; empty in any
+        applied: The points under the scheme, where `with_default_start` has fitted it; None in any
             job that `replace` makes.
     """
 
@@ -65,7 +58,7 @@ class Job:
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
     model: Mlp | None = None
-    applied: list[Applied] = field(default_factory=list, init=False, repr=False, compare=False)
+    applied: Applied | None = field(default=None, init=False, repr=False)
 
     @cached_property
     def scheme(self) -> Any:
@@ -89,8 +82,13 @@ class Job:
 
     @property
     def scores(self) -> int:
-        """The number of scores of a point C."""
-        return scores_of(traits(self.cost), self.dataset.classes)
+        """The number of scores of a point C: one, or one for each class.
+
+        A cost that takes either (`score_per_class` is None) gets one for each from three classes
+        on.
+        """
+        per_class, classes = traits(self.cost).score_per_class, self.dataset.classes
+        return classes if classes and (classes > 2 if per_class is None else per_class) else 1
 
     @property
     def scoring(self) -> Any:
@@ -98,6 +96,16 @@ class Job:
         # Other optimizers may amplify the rounding of a class left out.
         leaves_out_class = self.optimizer.rotation_equivariant
         return Network(self.model) if self.model else Linear(leaves_out_class=leaves_out_class)
+
+    def encode(self, y: Array, dtype: Any) -> Array:
+        """Return targets (P,) as the cost takes them.
+
+        They are real targets as they are; class indices where each class has a score; otherwise -1
+        for class 0 and +1 for class 1.
+        """
+        if self.scores > 1:
+            return y
+        return (2 * y - 1 if self.dataset.classes else y).astype(dtype)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -110,27 +118,6 @@ class Job:
             "classes; dataset.task=regression takes them for numbers",
             *data.notes,
         )
-
-
-def check(job: Job) -> None:
-    """Raise `UserError` for a cost, a scheme or a record that does not fit the job.
-
-    Nothing is fitted: whether the scheme has the start `same_function` is found when the job runs.
-    """
-    data, settings, scheme = job.dataset, job.settings, job.scheme
-    if not measures.without_descent(settings):
-        check_cost(job.cost, data)
-        check_curvature(job.cost, job.step_rule)
-    check_batch(settings, data.name, len(data.x), job.optimizer)
-    check_schedule(settings, job.optimizer)
-    points, cost_traits = (data.x, data.x_test), traits(job.cost)
-    check_model(job.model, settings, points, job.optimizer, job.l2_in, cost_traits)
-    l2_in = job.l2_in if job.l2 else ""  # without a penalty it cannot conflict
-    check_statistics(settings.statistics, data.x, l2_in, data.fit_on)
-    check_scheme(scheme)
-    check_sparse(scheme, data.x)
-    check_penalty(job.l2, job.l2_in, scheme)
-    measures.check(settings, data, scheme)
 
 
 def prepare(
@@ -147,23 +134,19 @@ def prepare(
     """
     data, settings, model = job.dataset, job.effective_settings, job.scoring
     scheme, z, z_test, _ = applied
-    encode = partial(encode_targets, scores=job.scores, classes=data.classes, dtype=z.dtype)
-    l2, batch = penalty_of(job.l2, job.l2_in, scheme, z.dtype), settings.batch
+    l2, encode = penalty_of(job.l2, job.l2_in, scheme, z.dtype), partial(job.encode, dtype=z.dtype)
     targets = encode(data.y), data.classes > 0, job.scores  # whether points are counted, and C
-    train = Problem(model, job.cost, z, *targets, l2, together=batch)
+    train = Problem(model, job.cost, z, *targets, l2, batch=settings.batch)
     test = train.held_out(z_test, encode(data.y_test)) if len(z_test) else None
-    plan = with_statistics(plan_of(settings, train), settings, scheme, data, z)
+    plan = plan_of(settings, train, scheme, data)
     start = starting_weights(settings, model, job.scores, applied, data).astype(z.dtype)
     tick = time.perf_counter()
     fitted = with_fitted_scheme(job.step_rule, *([z, z_test] if data.fit_on == "all" else [z]))
     seconds = time.perf_counter() - tick
     optimizer = with_affine_and_running_steps(with_schedule(fitted, settings, plan), train)
     optimizer = optimizer._replace(note="; ".join(filter(None, (optimizer.note, plan.note))))
-    descended = Smaller(train, test, start)
-    # A preconditioner has the size of the given weights.
-    if model.is_linear and plan.full_batch and job.optimizer.scheme is None:
-        runs = len(settings.step_sizes) * settings.starts
-        descended = smaller_problem(descended, optimizer, runs, settings.records)
+    runs = len(settings.step_sizes) * settings.starts
+    descended = smaller_problem(train, test, start, optimizer, plan, runs)
     # The default rules, and not those of the job: which runs get shadows (are repeated from a start
     # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
     # again by others. Beyond `far` times the start's cost a run gets none: it has diverged. A

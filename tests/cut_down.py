@@ -10,7 +10,7 @@ from normbench.choices import CONF
 from normbench.command.config import compose as configs
 from normbench.command.config import resolvers, study
 from normbench.command.config.grid import Grid, split_option_overrides
-from normbench.job import PointsCaches, run
+from normbench.job import PointsCache, run
 from normbench.recording.store import records
 from normbench.results.store import memory
 
@@ -32,7 +32,7 @@ def sweep(name, *words):
         split_option_overrides(words),
     )
     grid = Grid(loader, master, [*params, experiment, *others], [*options, *held])
-    shared, found = PointsCaches(), []
+    caches, found = {}, []  # by data set, which the loader keeps
     for number, job in enumerate(grid.jobs):
         spec = configs.JobSpec.from_config(grid.config(job))
         made = spec.job()
@@ -44,5 +44,6 @@ def sweep(name, *words):
             memory.MEMORY_STORE, spec.experiment, "", spec.parameters(), tags
         )
         spec.add_identity(place.params, place.tags, made)
-        found.append(records.of_outcome(place, made.dataset, run(made, shared=shared)))
+        shared = caches.setdefault(made.dataset, PointsCache(made.dataset.x))
+        found.append(records.of_outcome(place, made.dataset, run(made, points_cache=shared)))
     return memory.sweep(found, study.expected_tag(master))

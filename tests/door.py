@@ -18,17 +18,17 @@ from normbench.costs.declaration import traits as traits
 from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import write_map
 from normbench.engine import linear, threads
-from normbench.engine.batches import Batches as Batches
 from normbench.engine.descent import descend as descend
 from normbench.engine.linear import Linear
 from normbench.engine.network import Network
-from normbench.engine.penalty import penalty_of
+from normbench.engine.plan import Batches as Batches
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme.probed import penalty_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, Outcome, run, with_default_start
-from normbench.job import PointsCaches as Caches
+from normbench.job import PointsCache as Cache
 from normbench.recording.resume.checkpoints import DescentFile as DescentFile
 from normbench.recording.resume.leftovers import owner_tags
 from normbench.recording.store.connection import Store
@@ -45,7 +45,7 @@ TEMPLATES: Mapping[str, str] = SENTENCES  # of all sentences by their names
 
 
 def judge(
-    dataset: Any, cost: Any, scheme: str, settings: Settings, shared: Caches | None = None
+    dataset: Any, cost: Any, scheme: str, settings: Settings, shared: Cache | None = None
 ) -> tuple[Job, Outcome]:
     """Return a job of gradient descent under a scheme by its name, and its outcome.
 
@@ -54,7 +54,7 @@ def judge(
     normalizer = build("normalizer", options("normalizer", scheme))
     rule = build("optimizer", options("optimizer", "gradient_descent"))
     job = with_default_start(Job(dataset, cost, normalizer, rule, settings))
-    return job, run(job, shared=shared)
+    return job, run(job, points_cache=shared)
 
 
 def descend_again(job: Job, sizes: tuple[float, ...], **changes: Any) -> Outcome:

@@ -18,7 +18,7 @@ from tests.wheel import FOLDERS, ROOT
 # or a module; what is not named here belongs to the room whose name it begins with.
 ORDER = """
     __main__ command comparison rehearsal recording
-    job preparation measures theory engine engine.scheme
+    job checks preparation measures theory engine engine.scheme
     results.report results.studies results.pages results.figures results.answer results.compare
     results.store
     models verdicts choices contracts normalizers costs synonyms optimizers

@@ -1,22 +1,145 @@
-"""Gradient descent of all runs of a grid at once: every step size and start of a job."""
+"""Gradient descent of all runs of a grid at once: every step size and start of a job.
+
+A descent can be saved on its way; resuming it reproduces every run bit for bit.
+"""
 
 import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.midway import Histories as Histories
-from normbench.engine.midway import Midway, SavedDescents, empty_histories
 from normbench.engine.plan import Plan
-from normbench.engine.problem import QUIET, Evaluation, Problem
+from normbench.engine.problem import QUIET, Array, Evaluation, Problem
 from normbench.optimizers import Optimizer
 
-Array = NDArray[Any]
+Arrays = dict[str, Array]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
+
+
+class Checkpoint(Protocol):
+    """The storage of the checkpoints of one job, as the engine sees it."""
+
+    def due(self) -> bool:
+        """Return whether it is time to save."""
+
+    def save(self, arrays: Mapping[str, Array]) -> None:
+        """Save these arrays, replacing those saved before."""
+
+    def resume(self, restore: Callable[[Mapping[str, Array]], Arrays]) -> Arrays | None:
+        """Return what `restore` returns for the saved arrays; None where nothing is saved."""
+
+
+class SavedDescents:
+    """The descents of one job in its checkpoint, each by a name.
+
+    A descent that has ended has its histories there, another one its state, too.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.arrays = dict(checkpoint.resume(dict) or {})  # by `NAME/ARRAY`
+
+    def save(self, name: str, arrays: Arrays, is_written: bool = True) -> None:
+        """Replace the arrays of a descent; write those of all, or leave that to the next one."""
+        others = {key: array for key, array in self.arrays.items() if not key.startswith(name)}
+        self.arrays = others | {f"{name}/{key}": array for key, array in arrays.items()}
+        if is_written:
+            self.checkpoint.save(self.arrays)
+
+    def of(self, name: str) -> Arrays:
+        """Return the arrays of a descent; none where it has not begun."""
+        keys = [key for key in self.arrays if key.startswith(name)]
+        return {key.removeprefix(f"{name}/"): self.arrays[key] for key in keys}
+
+
+@dataclass(frozen=True)
+class Histories:
+    """The histories of R runs from iteration 0 (the start) to iteration K.
+
+    Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
+    misclassifications are None for real targets, the test histories without test points.
+    diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
+    `(R, *shape)`, of the last finite iteration. seconds: those of the descent, with the time before
+    it was resumed. shadows: by the index of a run, the costs `(M, K + 1)` of its M shadows:
+    repetitions from a slightly moved start, see `engine.rounds`.
+    """
+
+    cost: NDArray[np.float64]
+    misclassifications: NDArray[np.float64] | None
+    test_cost: NDArray[np.float64] | None
+    test_misclassifications: NDArray[np.float64] | None
+    diverged_at: NDArray[np.int64]
+    weights: Array
+    seconds: float = 0.0
+    shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def write(self, k: int, alive: Array, train: Evaluation, test: Evaluation | None) -> None:
+        """Record iteration k of the remaining runs `(left,)`, on training and on test points."""
+        histories = [(self.cost, train.costs), (self.misclassifications, train.misclassifications)]
+        if test:
+            histories += [(self.test_cost, test.costs)]
+            histories += [(self.test_misclassifications, test.misclassifications)]
+        for history, values in histories:
+            if history is not None:
+                history[alive, k] = values
+
+    def to_arrays(self) -> Arrays:
+        """Return all that there is but the shadows, as arrays by name."""
+        values = vars(self).items()
+        return {name: np.asarray(v) for name, v in values if v is not None and name != "shadows"}
+
+    def of_arrays(self, arrays: Mapping[str, Array]) -> "Histories":
+        """Return the saved histories of the descent of which these are the empty ones."""
+        saved: Any = {name: arrays[name] for name in self.to_arrays()}
+        return replace(self, **{**saved, "seconds": float(saved["seconds"])})
+
+
+def empty_histories(train: Problem, test: Problem | None, records: int, start: Array) -> Histories:
+    """Return the histories of runs from starts `(R, *shape)`, before anything is recorded."""
+    # Both problems are of one task: misclassifications are counted in both or in neither.
+    has_test, counts = test is not None, train.classify
+    recorded = True, counts, has_test, has_test and counts
+    shape = len(start), records + 1
+    histories: Any = [np.full(shape, np.nan) if is_recorded else None for is_recorded in recorded]
+    return Histories(*histories, np.full(len(start), -1), start.copy())
+
+
+class Midway(NamedTuple):
+    """The state of a descent before it evaluates iteration k, or on its way there.
+
+    alive: `(left,)`, the indices of the remaining runs. weights: `(left, *shape)`, of the remaining
+    runs. state: the arrays of the step rule. updates: how many were made since the start; where a
+    step sees a batch of the points, several lie between two records.
+    """
+
+    k: int
+    alive: NDArray[np.int64]
+    weights: Array
+    state: tuple[Array, ...]
+    updates: int
+
+    def of(self, mask: NDArray[np.bool_]) -> "Midway":
+        """Return the state of those remaining runs whose mask `(left,)` is true."""
+        state = tuple(array[mask] for array in self.state)
+        return self._replace(alive=self.alive[mask], weights=self.weights[mask], state=state)
+
+    def to_arrays(self) -> Arrays:
+        """Return the state as arrays by name."""
+        counts = {"iteration": np.array(self.k), "updates": np.array(self.updates)}
+        state = {f"state/{number}": array for number, array in enumerate(self.state)}
+        return {**counts, "alive": self.alive, "remaining": self.weights, **state}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Array]) -> "Midway":
+        """Return a saved state."""
+        k, updates = int(arrays["iteration"]), int(arrays["updates"])
+        count = sum(name.startswith("state/") for name in arrays)  # a rule may begin without
+        state = tuple(arrays[f"state/{number}"] for number in range(count))
+        return cls(k, arrays["alive"], arrays["remaining"], state, updates)
 
 
 def descend(
@@ -64,17 +187,19 @@ def descend(
         histories = histories.of_arrays(arrays)
         if "iteration" not in arrays:  # an earlier command has ended it
             return histories
-        midway = midway.of_arrays(arrays)
+        midway = Midway.of_arrays(arrays)
     began = time.perf_counter() - histories.seconds
 
-    def timed_histories() -> Histories:
-        """Return the histories with the time until now."""
-        return replace(histories, seconds=time.perf_counter() - began)
+    def save(is_midway: bool = True) -> Histories:
+        """Save the descent on its way, or at its end, and return its histories until now.
 
-    def save() -> None:
-        """Save the descent. Iteration 0 is not saved: it is the start."""
+        Iteration 0 is not saved: it is the start.
+        """
+        timed = replace(histories, seconds=time.perf_counter() - began)
         if saved and midway.k:
-            saved.save(name, {**timed_histories().to_arrays(), **midway.to_arrays()})
+            state = midway.to_arrays() if is_midway else {}
+            saved.save(name, {**timed.to_arrays(), **state}, is_written=is_midway)
+        return timed
 
     def update(midway: Midway, gradient: Array) -> Midway:
         """Return the state after one step of all remaining runs, of their gradient."""
@@ -93,7 +218,7 @@ def descend(
                     midway = update(midway, plan.gradient(train, midway.weights, midway.updates))
                     continue
                 # The last iteration has no step, and batches have gradients of their own.
-                with_gradient = plan.full_batch and k < plan.records
+                with_gradient = plan.batches is None and k < plan.records
                 recorded = plan.recorded(train, midway.updates)
                 evaluation = recorded.evaluate(midway.weights, with_gradient=with_gradient)
                 remaining, finite = midway, _find_finite(evaluation)
@@ -110,7 +235,7 @@ def descend(
                 if observe:
                     observe(k, alive, weights)
                 if k == plan.records or not len(alive):
-                    break
+                    return save(is_midway=False)
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is None:  # the steps to the next record see batches
                     midway = following
@@ -119,10 +244,6 @@ def descend(
     except KeyboardInterrupt:
         save()
         raise
-    histories = timed_histories()
-    if saved:
-        saved.save(name, histories.to_arrays(), is_written=False)
-    return histories
 
 
 def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:

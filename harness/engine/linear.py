@@ -7,7 +7,7 @@ products with the points.
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from autograd import grad
@@ -17,7 +17,7 @@ from normbench.datasets.on_disk.points import Points, as_array, give_back
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import QUIET, Array, Cost, Problem, Share, Sums, differentiate
+from normbench.engine.problem import Array, Cost, Problem, Share, Sums, differentiate
 from normbench.normalizers.decomposition import blocks as blocks_of
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
@@ -26,22 +26,9 @@ BLOCK_BYTES = 1 << 23
 # Scores times (features plus the elementwise work of a score) from which a second thread pays.
 PARALLEL_WORK = 20_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
-# A score of 0 by rounding, as a share of what `bound_rounding` multiplies. Measured in float64: up
-# to 3e-12 where 1,600 points are sphered together, in coordinates of their span.
+# A score of 0 by rounding, see `Linear.prepare`. Measured in float64: up to 3e-12 where 1,600
+# points are sphered together, in coordinates of their span.
 ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
-
-
-class Prepared(NamedTuple):
-    """Weights as they are multiplied with the points.
-
-    rows: `(k, N + 1)`, by run and then by score; without the last class by class and then by run.
-    runs: R. bounds: `(R,)`, below which scores of held-out points are 0 but for rounding; None
-    where all scores stay as they are.
-    """
-
-    rows: Array
-    runs: int
-    bounds: Array | None
 
 
 @dataclass(frozen=True)
@@ -75,39 +62,45 @@ class Linear:
         """
         multiplied = points * (problem.shape[1] + ELEMENTWISE)
         count = problem.count_threads(runs * problem.classes * multiplied / PARALLEL_WORK)
-        size = self._points_of_block(problem, runs)
+        # How many points are evaluated at once: they stay in a cache with their scores.
+        width = 0 if isinstance(problem.points, SparsePoints) else problem.points.shape[1]
+        numbers = runs * problem.classes + width
+        size = max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
         spans = threads.split(slice(0, points), count)
         return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
 
-    def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
-        """Return what the sums over all blocks of points need of weights `(R, *shape)`."""
+    def prepare(
+        self, problem: Problem, weights: Array, is_step: bool
+    ) -> tuple[Array, Array | None]:
+        """Return what the sums over all blocks of points need of weights `(R, *shape)`.
+
+        They are the weights as they are multiplied with the points, `(R, C, N + 1)` or, without the
+        last class, `(C - 1, R, N + 1)`; and of held-out points a bound for each run `(R,)`, below
+        which scores are 0 but for rounding. It is `ZERO_SCORE * sqrt(D)` of the largest score whose
+        terms do not cancel, D = C (N + 1). Each feature's size meets its own weight, so that units
+        of the features do not matter.
+        """
         bounds = None
         if problem.training is not None and problem.classify:
-            bounds = bound_rounding(weights, problem.entry_sizes)
-        # Of a cost with kinks, rounding would choose the derivative where scores are equal.
-        is_smooth = problem.traits.shift_invariant and not problem.traits.piecewise
-        is_fused = hasattr(problem.cost, "fused") and problem.classes > 1
-        if self.leaves_out_class and is_smooth and is_fused:
-            by_class = weights.swapaxes(0, 1)
-            weights = np.subtract(by_class[:-1], by_class[-1], order="C")
-            return Prepared(weights.reshape(-1, weights.shape[-1]), weights.shape[1], bounds)
-        rows = np.ascontiguousarray(weights).reshape(-1, weights.shape[-1])
-        return Prepared(rows, len(weights), bounds)
+            share = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
+            bounds = (np.abs(weights) @ (share * problem.entry_sizes)).max(axis=1)
+        if not self._is_class_left_out(problem):
+            return np.ascontiguousarray(weights), bounds
+        by_class = weights.swapaxes(0, 1)
+        return np.subtract(by_class[:-1], by_class[-1], order="C"), bounds
 
     def sums(
-        self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
+        self, problem: Problem, prepared: Any, x: Any, targets: Array, with_gradient: bool
     ) -> Sums:
         """Return the sums over points x (p, N) with targets (p,), without the penalty."""
-        rows, runs, bounds = prepared
-        is_left_out = len(rows) < runs * problem.classes
-        scores = np.empty((runs * problem.classes, len(targets)), rows.dtype)
-        derivative = scores[: len(rows)]
-        multiply(rows, x, derivative)
-        scores[len(rows) :] = 0  # of a class that is left out
-        if is_left_out:
-            by_run = scores.reshape(problem.classes, runs, -1).swapaxes(0, 1)
-        else:
-            by_run = scores.reshape(runs, problem.classes, -1)
+        weights, bounds = prepared
+        first, second, width = weights.shape
+        is_left_out = self._is_class_left_out(problem)
+        scores = np.empty((first + is_left_out, second, len(targets)), weights.dtype)
+        scores[first:] = 0
+        multiplied = scores[:first].reshape(first * second, -1)
+        multiply(weights.reshape(-1, width), x, multiplied)
+        by_run = scores.swapaxes(0, 1) if is_left_out else scores
         if bounds is not None:
             # Points that are sphered together with the training points can be orthogonal to all of
             # these. Weights that descend from zero give them the score 0, and rounding must not
@@ -120,16 +113,19 @@ class Linear:
         )
         if not with_gradient:
             return Sums(costs, counts, None)
-        slopes = np.empty(rows.shape, rows.dtype)
-        multiply_back(derivative, x, slopes)
-        shape = (runs, problem.classes, rows.shape[1])
-        if not is_left_out:
-            return Sums(costs, counts, slopes.reshape(shape))
-        by_class = slopes.reshape(-1, runs, rows.shape[1])
-        gradient = np.empty(shape, rows.dtype)
-        gradient[:, :-1] = by_class.swapaxes(0, 1)
-        np.negative(by_class.sum(axis=0), out=gradient[:, -1])
+        gradient = np.empty_like(weights)
+        multiply_back(multiplied, x, gradient.reshape(-1, width))
+        if is_left_out:
+            both = np.concatenate([gradient, -gradient.sum(axis=0, keepdims=True)])
+            gradient = np.ascontiguousarray(both.swapaxes(0, 1))
         return Sums(costs, counts, gradient)
+
+    def _is_class_left_out(self, problem: Problem) -> bool:
+        """Return whether the weights of one class less are multiplied."""
+        # Of a cost with kinks, rounding would choose the derivative where scores are equal.
+        is_smooth = problem.traits.shift_invariant and not problem.traits.piecewise
+        is_fused = hasattr(problem.cost, "fused") and problem.classes > 1
+        return self.leaves_out_class and is_smooth and is_fused
 
     def descended(self, problem: Problem) -> slice:
         """Return which of the last axis of the weights are descended: all."""
@@ -154,36 +150,12 @@ class Linear:
         """Return the second derivatives at the weights of one model."""
         weights = weights.astype(np.float64, copy=False)
         scores = np.empty((len(weights), len(problem.targets)))
-        size = self._points_of_block(problem, 1)
-        for block in threads.blocks(slice(0, len(problem.targets)), size):
+        for block in blocks_of(len(problem.targets)):
             x = problem.points[block]
             multiply(weights, in_float64(x), scores[:, block])
             give_back(x)
         second = score_curvatures(problem.cost, scores, problem.targets)
         return LinearHessian(problem.points, second, problem.l2)
-
-    def _points_of_block(self, problem: Problem, runs: int) -> int:
-        """Return how many points are evaluated at once: they stay in a cache with their scores."""
-        width = 0 if isinstance(problem.points, SparsePoints) else problem.points.shape[1]
-        numbers = runs * problem.classes + width
-        return max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
-
-
-def bound_rounding(weights: Array, sizes: Array) -> Array:
-    """Return the size below which a run's scores are 0 but for rounding.
-
-    Args:
-        weights: `(R, C, N + 1)`.
-        sizes: The sizes of the entries of a point `[1 x]` `(N + 1,)`.
-
-    Returns:
-        A bound for each run `(R,)`: `ZERO_SCORE * sqrt(D)` of the largest score whose terms do not
-        cancel, `max_c sum |w_c| sizes`, with D = C (N + 1). Each feature's size meets its own
-        weight, so that units of the features do not matter.
-    """
-    factor = ZERO_SCORE[weights.dtype.name] * weights[0].size ** 0.5
-    with QUIET():
-        return np.asarray((np.abs(weights) @ (factor * sizes)).max(axis=1))
 
 
 def score_curvatures(cost: Cost, scores: Array, targets: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Networks: sums over points and their derivatives, by autograd; their steps; their checks."""
+"""Networks: sums over points and their derivatives, by autograd; their steps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,24 +10,23 @@ from autograd import grad
 from autograd.core import VJPNode, add_outgrads, make_vjp
 from autograd.tracer import getval, new_box, toposort
 
-from normbench.costs.declaration import Traits
-from normbench.datasets.on_disk.points import is_in_memory
-from normbench.datasets.values import UserError
 from normbench.engine import threads
-from normbench.engine.batches import Batches, join_single_point
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
-from normbench.engine.settings import FITTED, Settings
 from normbench.models import Mlp
-from normbench.models.network import AFFINE_KINDS, BATCH, SOLVED, WEIGHT, Forward, Layout, Moments
+from normbench.models.network import (
+    AFFINE_KINDS,
+    BATCH,
+    RUNNING_KINDS,
+    WEIGHT,
+    Forward,
+    Layout,
+    Moments,
+)
 from normbench.optimizers import Optimizer
 from normbench.optimizers.contract import State, Update
-from normbench.settings import default
 
-# The activations, in bytes, of a block of points; and of the runs that a thread evaluates at once
-# where points that are normalized together are one block.
-CACHED_BYTES = 1 << 24
-GROUP_BYTES = 1 << 24
+CACHED_BYTES = 1 << 24  # of the activations of the runs and points that a thread evaluates at once
 # Arrays as large as the activations that a gradient holds at once.
 ARRAYS_PER_ACTIVATION = 12
 # The share of a batch's statistics in the running ones after an update.
@@ -69,25 +68,24 @@ class Network:
         A last block of a single point joins the one before: by itself it has no variance to be
         normalized by.
         """
-        groups = self.layout(problem).groups
-        units = max(group.shape[0] for group in groups)
-        count = problem.count_threads(runs * points * units / PARALLEL_ACTIVATIONS)
-        row = sum(group.shape[0] for group in groups if group.kind == WEIGHT)
-        point_bytes = ARRAYS_PER_ACTIVATION * row * problem.points.itemsize
+        layout = self.layout(problem)
+        units = [group.shape[0] for group in layout.groups if group.kind == WEIGHT]
+        count = problem.count_threads(runs * points * max(units) / PARALLEL_ACTIVATIONS)
+        # Of so many pairs of a run and a point the activations stay in a cache.
+        pairs = CACHED_BYTES // (ARRAYS_PER_ACTIVATION * sum(units) * problem.points.itemsize)
         if not self.mlp.needs_all_points:
-            size = max(1, CACHED_BYTES // (runs * point_bytes))
             spans = threads.split(slice(0, points), count)
+            size = max(1, pairs // runs)
             return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
-        has_batches = not is_step and self.mlp.statistics == BATCH and problem.together
-        size = min(problem.together or points, points) if has_batches else points
+        has_batches = not is_step and self.mlp.statistics == BATCH and problem.batch
+        size = min(problem.batch or points, points) if has_batches else points
         blocks = threads.blocks(slice(0, points), size)
         if len(blocks) > 1 and points % size == 1:
             blocks[-2:] = [slice(blocks[-2].start, points)]
         if problem.training is not None:  # its points are evaluated at once, for their moments
             size = max(size, len(problem.training.targets))
-        at_once = max(1, GROUP_BYTES // (size * point_bytes))
         return [
-            [(some, blocks) for some in threads.blocks(span, at_once)]
+            [(some, blocks) for some in threads.blocks(span, max(1, pairs // size))]
             for span in threads.split(slice(0, runs), count)
         ]
 
@@ -156,7 +154,9 @@ class Network:
             return None
         if self.mlp.has_running_statistics:
             layout = self.layout(problem)
-            return self.mlp.running_moments(layout, layout.split(weights))
+            groups = zip(layout.groups, layout.split(weights))
+            running = [array for group, array in groups if group.kind in RUNNING_KINDS]
+            return list(zip(running[::2], running[1::2]))  # of each layer a mean, then a spread
         return self._forward(problem.training, weights).moments if problem.training else None
 
     def _forward(
@@ -280,94 +280,3 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
 
     # Weights have steps of several kinds, so that neither trait of the rule holds for all of them.
     return optimizer._replace(init=init, step=step, plain=False, rotation_equivariant=False)
-
-
-def check_model(
-    model: Mlp | None,
-    settings: Settings,
-    points: tuple[Any, Any],
-    optimizer: Optimizer,
-    l2_in: str,
-    cost_traits: Traits,
-) -> None:
-    """Check a model that is not linear against the settings, the points and the cost.
-
-    Args:
-        model: The model; None for the linear one, which always passes.
-        settings: The engine's.
-        points: The training points (P, N) and the held-out points (Q, N).
-        optimizer: The step rule.
-        l2_in: The weights that the penalty is on, `transformed` or `features`.
-        cost_traits: The traits that the cost declares.
-
-    Raises:
-        UserError: A setting is for the linear model alone, the optimizer does not take the model,
-            or a batch or part has one point, which would be normalized by itself.
-    """
-    if model is None:
-        return
-    scale, default_scale = settings.start_scale, default("start_scale")
-    # Whether the setting has a value that networks refuse, the setting, and the remedy.
-    remedies = [
-        (settings.start == "same_function", "start=same_function", "start=null"),
-        (
-            scale != default_scale,
-            f"start_scale={scale:g}",
-            f"start_scale={default_scale:g} and model.start_scale={scale:g}",
-        ),
-        (
-            settings.statistics != FITTED,
-            f"normalizer.statistics={settings.statistics}",
-            f"normalizer.statistics={FITTED}",
-        ),
-        (not is_in_memory(points[0]), "points that are not in memory", "dense points"),
-        (l2_in != "transformed", f"cost.l2_in={l2_in}", "cost.l2_in=transformed"),
-        (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
-    ]
-    for is_wrong, setting, remedy in remedies:
-        if is_wrong:
-            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
-    if settings.start == "zeros":
-        raise UserError(
-            "start=zeros: zero weights of a network are a stationary point; use start=null, which "
-            "draws the weights"
-        )
-    # Under these two settings a step does not follow the gradient of the cost alone.
-    if optimizer.uses_objective:
-        own_steps = "model.statistics=running" if model.has_running_statistics else ""
-        if model.affine_step is not None:
-            own_steps = f"model.affine_step={model.affine_step}"
-        if own_steps:
-            raise UserError(
-                f"{own_steps}: the optimizer chooses its steps by the cost, as line_search, newton "
-                "and lbfgs do; use optimizer=gradient_descent"
-            )
-    if model.affine == SOLVED and not cost_traits.squares:
-        raise UserError(
-            "model.affine=solved: gain and shift are solved for cost=least_squares; use "
-            "model.affine=true, or that cost"
-        )
-    if not model.needs_all_points:
-        return
-    # A point by itself has no deviation to be normalized by. Held-out points are normalized by
-    # themselves only under the statistics of a batch.
-    train, test = map(len, points)
-    counts = [(settings.batch, f"batch={settings.batch}", "batch=2 or more")]
-    counts.append((train, "the data have 1 training point", "more points"))
-    if model.statistics == BATCH:
-        counts.append((test, "the data have 1 held-out point", "more of them"))
-    for count, setting, remedy in counts:  # a batch of None is all points
-        if count == 1:
-            raise UserError(
-                f"{setting}: model.normalize={model.normalize} needs two points or more, whose "
-                f"values have a deviation; use {remedy}, or model.normalize=layer"
-            )
-    # A pass has one update fewer where a last point joins the batch before, see `check_batch`.
-    batches = Batches(train, min(settings.batch or 1, train))
-    updates = join_single_point(batches).updates_per_pass
-    if settings.batch and settings.records_per_pass > updates:
-        raise UserError(
-            f"records_per_pass={settings.records_per_pass}: a pass over {train} points with "
-            f"batch={settings.batch} has {updates} updates, since the last point joins the batch "
-            f"before under model.normalize={model.normalize}; choose at most {updates}"
-        )

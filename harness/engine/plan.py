@@ -1,22 +1,73 @@
-"""The plan of a descent: which points each update sees, and when a record is made."""
+"""The plan of a descent: the points that each update sees, when a record is made, the schedule."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
-from normbench.engine.batches import Batches, join_single_point
 from normbench.engine.problem import Array, Problem
 from normbench.engine.settings import Settings
 from normbench.engine.statistics import Statistics
 from normbench.models.network import ALL, RUNNING
-from normbench.settings import CYCLIC, FITTED
+from normbench.optimizers import Optimizer
+from normbench.optimizers.contract import State, Update, zero_per_run
+from normbench.settings import CYCLIC, FITTED, ONCE, REPLACEMENT, SHUFFLED
 
+Indices = NDArray[np.intp]
 STATISTICS_NOTES = {
     RUNNING: "recorded costs are under running statistics, and steps under those of their points",
     ALL: "recorded costs are under statistics of all points, and steps under those of a batch",
 }
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of all passes over P points, equal for all runs, step sizes and schemes.
+
+    An update sees `size` points; the last update of a pass sees those that are left. points: P.
+    order: `shuffled` draws a permutation for each pass, `once` one for all passes; `cyclic` is the
+    points' own order; `replacement` draws P points for each pass. The order of pass n is drawn by
+    `numpy.random.default_rng([seed, n])`, so that it does not depend on the passes before. records:
+    the records of a pass, at equal numbers of updates to within one.
+    """
+
+    points: int
+    size: int
+    order: str = SHUFFLED
+    seed: int = 0
+    records: int = 1
+
+    @property
+    def updates_per_pass(self) -> int:
+        """The number of updates of a pass."""
+        return -(-self.points // self.size)  # the division is rounded up
+
+    def updates_before(self, record: int) -> int:
+        """Return the number of updates before a record; record 0 is the start."""
+        passes, part = divmod(record, self.records)  # whole passes, and records of the next one
+        return passes * self.updates_per_pass + part * self.updates_per_pass // self.records
+
+    def points_of(self, update: int) -> Indices:
+        """Return the indices of the points of an update, counted from 0 over all passes."""
+        number, position = divmod(update, self.updates_per_pass)  # of the pass, and in the pass
+        drawn = _draw_order(self.points, self.order, self.seed, number)
+        return drawn[position * self.size : (position + 1) * self.size]
+
+
+@lru_cache(maxsize=2)
+def _draw_order(count: int, order: str, seed: int, number: int) -> Indices:
+    """Return the order of `count` points in a pass: indices `(count,)`, which must not be changed.
+
+    See `Batches`. Under `once` the number of the pass does not count.
+    """
+    if order == CYCLIC:
+        return np.arange(count)
+    rng = np.random.default_rng([seed, 0 if order == ONCE else number])
+    drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
+    return np.asarray(drawn, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -35,18 +86,9 @@ class Plan:
     note: str = ""
 
     @property
-    def full_batch(self) -> bool:
-        """Whether a step follows the gradient of the recorded cost."""
-        return self.batches is None
-
-    @property
-    def order(self) -> str:
-        """What the points of each update depend on, for checkpoints; empty where all of them."""
-        if self.batches is None or self.batches.size == self.batches.points:
-            return ""
-        batches, moved = self.batches, self.statistics
-        kind = f" {moved.kind} {moved.window}" if moved else ""
-        return f"{batches.size} {batches.order} {batches.seed} {batches.records}{kind}"
+    def sees_all_points(self) -> bool:
+        """Whether each update sees all points."""
+        return self.batches is None or self.batches.size == self.batches.points
 
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record."""
@@ -81,41 +123,55 @@ class Plan:
         return problem if moved is None else problem.on(moved, problem.l2)
 
 
-def plan_of(settings: Settings, train: Problem) -> Plan:
-    """Return the plan of a job's descent, for statistics that do not move.
+def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> Plan:
+    """Return the plan of a job's descent.
 
     Args:
         settings: The engine's.
         train: The problem of the training points.
+        scheme: The scheme, which learns from other points at each step where the settings say so.
+        data: The data set, with the points before the scheme.
     """
-    count = len(train.targets)
+    count, note = len(train.targets), ""
     batches: Batches | None = None
     if settings.batch is not None:
         # A fold of cross-validation may have fewer points than a batch: all of them are then one.
         order = settings.batch_order, settings.batch_seed, settings.records_per_pass
         batches = Batches(count, min(settings.batch, count), *order)
-    notes = []
-    if train.linear is None:
-        mlp = train.model.mlp
-        if batches is None and mlp.has_running_statistics:
-            # One batch of all points: its statistics move the running ones at each step.
-            batches = Batches(count, count, CYCLIC)
-        if batches is not None and mlp.needs_all_points:
-            batches = join_single_point(batches)
-            notes.append(STATISTICS_NOTES.get(mlp.statistics, ""))
-    if batches is not None and batches.joins_last:
-        notes.append("the last batch of a pass has one point more, which else were alone")
-    return Plan(settings.records, batches, note="; ".join(filter(None, notes)))
+    if train.linear is None and train.model.mlp.has_running_statistics and batches is None:
+        # One batch of all points: its statistics move the running ones at each step.
+        batches = Batches(count, count, CYCLIC)
+    if train.linear is None and train.model.mlp.needs_all_points and batches is not None:
+        note = STATISTICS_NOTES.get(train.model.mlp.statistics, "")
+    statistics: Statistics | None = None
+    if settings.statistics != FITTED:
+        moving = settings.statistics, settings.window, scheme, data, batches
+        statistics = Statistics(*moving, train.points.dtype, train.points.shape[1])
+    return Plan(settings.records, batches, statistics, note)
 
 
-def with_statistics(plan: Plan, settings: Settings, scheme: Any, data: Dataset, z: Array) -> Plan:
-    """Return a plan whose scheme learns from other points at each step, where the settings say so.
+def with_schedule(optimizer: Optimizer, settings: Settings, plan: Plan) -> Optimizer:
+    """Return a step rule whose step size at pass k = 0, 1, ... is `a factor^floor(k / n)`.
 
-    Each step then transforms the points anew, so that the plan has the points before the scheme.
+    a is the run's step size; n, in passes, and the factor are `step_schedule`. In full batches an
+    iteration is a pass. The rule's state gets one more entry, the number of updates. Without a
+    schedule the given rule is returned.
     """
-    if settings.statistics == FITTED:
-        return plan
-    assert plan.batches is not None
-    kind, points = (settings.statistics, settings.window), (data.x, data.x_test)
-    statistics = Statistics(*kind, scheme, *points, plan.batches, z.dtype, z.shape[1])
-    return replace(plan, statistics=statistics)
+    if settings.step_schedule is None:
+        return optimizer
+    passes, factor = settings.step_schedule
+    period = plan.updates_before(int(passes) * settings.records_per_pass)  # n, in updates
+
+    def init(weights: Array) -> State:
+        return (*optimizer.init(weights), zero_per_run(weights))
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array, *rest: Any) -> Update:
+        *own_state, updates = state
+        size = step_size * np.power(factor, updates // period, dtype=step_size.dtype)
+        stepped, next_state = optimizer.step(weights, gradient, tuple(own_state), size, *rest)
+        return stepped, (*next_state, updates + 1)
+
+    note = f"the step size is multiplied by {factor:g} every {passes:g} passes"
+    note = f"{optimizer.note}; {note}" if optimizer.note else note
+    # Not plain: theory is of steps of one size.
+    return optimizer._replace(init=init, step=step, plain=False, note=note)

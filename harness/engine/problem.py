@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -61,8 +61,8 @@ class Problem:
     can be sliced. targets: (P,). classify: whether misclassified points are counted. classes: C,
     the number of scores of a point. l2: adds `l2 sum w^2` over the weights that the model
     penalizes; of a linear model also one number for each feature `(N,)`, or a matrix `(N, N)`.
-    training: of held-out points, the problem of the training points; None for the latter. together:
-    how many points of a record are normalized together; None for all.
+    training: of held-out points, the problem of the training points; None for the latter. batch:
+    how many points a step sees, by whose statistics a record may normalize them; None for all.
     """
 
     model: Any
@@ -73,7 +73,7 @@ class Problem:
     classes: int = 1
     l2: float | Array = 0.0
     training: "Problem | None" = None
-    together: int | None = None
+    batch: int | None = None
 
     @property
     def traits(self) -> Traits:
@@ -142,20 +142,20 @@ class Problem:
         is_step, count = rows is not None, len(self.targets) if rows is None else len(rows)
         is_drawn = is_step and isinstance(self.points, np.memmap)
 
+        def sum_block(prepared: Any, block: slice) -> Sums:
+            some: Any = block if rows is None else rows[block]
+            x = take_rows(self.points, some) if is_drawn else self.points[some]
+            sums: Sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
+            give_back(x)
+            return sums
+
         def sum_share(share: Share) -> list[tuple[slice, Sums]]:
             sums_of_runs = []
             with QUIET():  # a thread does not inherit the caller's setting
                 for runs, blocks in share:
                     prepared = self.model.prepare(self, weights[runs], is_step)
-                    total: Sums | None = None
-                    for block in blocks:
-                        some: Any = block if rows is None else rows[block]
-                        x = take_rows(self.points, some) if is_drawn else self.points[some]
-                        sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
-                        give_back(x)
-                        total = sums if total is None else _add(total, sums)
-                    assert total is not None
-                    sums_of_runs.append((runs, total))
+                    sums = reduce(_add, (sum_block(prepared, block) for block in blocks))
+                    sums_of_runs.append((runs, sums))
             return sums_of_runs
 
         shares = self.model.shares(self, len(weights), count, is_step)
@@ -196,11 +196,10 @@ class Problem:
 
 def _add(total: Sums, sums: Sums) -> Sums:
     """Return sums added to a total, whose arrays are changed."""
-    costs, gradient = total.costs, total.gradient
-    costs += sums.costs
-    if gradient is not None:
-        gradient += sums.gradient
-    return Sums(costs, total.counts + sums.counts, gradient)
+    if total.gradient is not None:
+        np.add(total.gradient, sums.gradient, out=total.gradient)
+    np.add(total.costs, sums.costs, out=total.costs)
+    return total._replace(counts=total.counts + sums.counts)
 
 
 def _join(parts: Sequence[tuple[slice, Sums]], weights: Array) -> Sums:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.descent import Histories, Observe, descend
-from normbench.engine.midway import SavedDescents
+from normbench.engine.descent import Histories, Observe, SavedDescents, descend
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
 from normbench.optimizers import Optimizer

@@ -5,8 +5,7 @@ from typing import Any
 
 from normbench import settings
 from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
-from normbench.settings import FITTED as FITTED
-from normbench.settings import RANDOM_STARTS, WINDOW_STATISTICS, default
+from normbench.settings import FITTED, RANDOM_STARTS, WINDOW_STATISTICS, default
 
 HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
@@ -40,13 +39,13 @@ class Settings:
         draws: The seeds that drew the data, which seed the random starts, too; zeros change
             nothing.
         batch: The number of points that a step sees; None for all.
-        batch_order: See `engine.batches`.
-        batch_seed: See `engine.batches`.
+        batch_order: See `engine.plan`.
+        batch_seed: See `engine.plan`.
         records_per_pass: The number of records of a pass; without a batch, where a pass is a step,
             it does not count.
         statistics: The points that a scheme is fitted on, see `engine.statistics`.
         window: The number of points under `statistics=window`, else None.
-        step_schedule: Passes and a factor, see `engine.schedule`; None for step sizes that stay.
+        step_schedule: Passes and a factor, see `engine.plan`; None for step sizes that stay.
 
     Raises:
         UserError: A value is out of range, or two values exclude one another.
@@ -86,27 +85,21 @@ class Settings:
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
-        # Statistics that move with the batches need a batch, and a start that does not move.
-        moving = f"normalizer.statistics={self.statistics}"
-        if self.statistics != FITTED and self.batch is None:
+        moves = self.statistics != FITTED
+        if moves and (self.batch is None or self.start == "same_function"):
             raise UserError(
-                f"{moving}: is of steps that see a batch; set batch, such as batch=200, or use "
-                "statistics=fitted"
+                f"normalizer.statistics={self.statistics}: is of steps that see a batch, from a "
+                "start that does not move with the statistics; set batch, such as batch=200, and "
+                "start=zeros or start=normal, or use statistics=fitted"
             )
-        if self.statistics != FITTED and self.start == "same_function":
-            raise UserError(
-                f"{moving}: the function of start=same_function moves with the statistics; use "
-                "start=zeros, or start=normal"
-            )
-        # A window is given exactly where the statistics are of one.
         if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
             raise UserError(
                 f"{spell_setting('normalizer.window', self.window)}: statistics={self.statistics}; "
                 "a number of points belongs to statistics=window, such as normalizer.window=1000, "
                 "and to no other"
             )
-        runs = len(self.step_sizes) * self.starts
         # The histories of all runs must fit in memory; one entry more, for the start.
+        runs = len(self.step_sizes) * self.starts
         size = HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1)
         grid = f"starts={self.starts}, {len(self.step_sizes)} step_sizes"
         refuse_larger(f"iterations={self.iterations}, {grid}", size, "choose fewer")

@@ -13,6 +13,7 @@ from scipy import linalg
 from normbench.datasets.on_disk.points import is_in_memory
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.linear import Linear
+from normbench.engine.plan import Plan
 from normbench.engine.problem import Array, Problem
 from normbench.optimizers import Optimizer
 
@@ -38,22 +39,29 @@ class Smaller(NamedTuple):
     to_given: Callable[[Array], Array] = lambda weights: weights
 
 
-def smaller_problem(given: Smaller, optimizer: Optimizer, runs: int, iterations: int) -> Smaller:
+def smaller_problem(
+    train: Problem, test: Problem | None, start: Array, optimizer: Optimizer, plan: Plan, runs: int
+) -> Smaller:
     """Return an equal problem whose steps take less work; the given one where there is none.
 
     Args:
-        given: A problem of the linear model that is descended in full batches.
-        optimizer: The step rule; not preconditioned, which has the size of the given weights.
+        train: The problem of the training points.
+        test: That of the test points; None without these.
+        start: The starts `(A, *shape)`.
+        optimizer: The step rule; one that preconditions has the size of the given weights.
+        plan: The plan of the descent.
         runs: The number of runs.
-        iterations: The number of iterations of each.
     """
-    points, work = given.train.points, runs * iterations
-    if isinstance(points, SparsePoints):
+    given, points, work = Smaller(train, test, start), train.points, runs * plan.records
+    has_given_size = (
+        train.linear is None or plan.batches is not None or optimizer.scheme is not None
+    )
+    if has_given_size or isinstance(points, SparsePoints):
         return given
     if not optimizer.curved and _is_triangular(given, work):
         return _on_triangle(given)
     if is_in_memory(points):
-        if _is_in_span(given, optimizer, work * given.train.classes):
+        if _is_in_span(given, optimizer, work * train.classes):
             return _in_span(given)
         if points.size >= MIN_POINT_ENTRIES:
             return _without_zero_columns(given)

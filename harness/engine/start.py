@@ -84,14 +84,14 @@ def _same_function_weights(
     `UserError` is raised for sparse points, and for a scheme without such weights: it is not
     affine, or maps two training points with different scores to one.
     """
-    x, z, name = data.x, applied.z, name_scheme(applied.scheme)
-    error = "start=same_function: {}; use start=zeros, or start=normal"
-    if isinstance(z, SparsePoints):
-        raise UserError(error.format(f"takes dense points, and those of {data.name} are sparse"))
-    scheme_map = probe(applied.scheme, x, z)
+    x, z = data.x, applied.z
+    error = (
+        f"start=same_function: normalizer {name_scheme(applied.scheme)} {{}}, so that no weights "
+        "make the same function; use start=zeros, or start=normal"
+    )
+    scheme_map = None if isinstance(z, SparsePoints) else probe(applied.scheme, x, z)
     if scheme_map is None:
-        reason = f"normalizer {name} is no affine map of the features"
-        raise UserError(error.format(f"{reason}, so that no weights make the same function"))
+        raise UserError(error.format("is no affine map of dense features"))
     deviations = compute_deviations(x, scheme_map.centre)
     # A constant feature has the deviation 0; a smaller computed one is rounding.
     deviations = np.where(
@@ -114,6 +114,5 @@ def _same_function_weights(
         largest_gap = max(largest_gap, np.abs(block_scores - expected_scores).max())
         largest_score = max(largest_score, np.abs(expected_scores).max())
     if largest_gap > SAME_SCORE_TOLERANCE[settings.precision] * largest_score:
-        reason = f"normalizer {name} does not keep all training points apart"
-        raise UserError(error.format(f"{reason}, so that no weights make the same function"))
+        raise UserError(error.format("does not keep all training points apart"))
     return weights

@@ -6,53 +6,20 @@ points under the scheme of the latest update. Before the first update that is th
 first batch.
 """
 
-import warnings
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Points, is_in_memory
-from normbench.datasets.values import UserError
-from normbench.engine.batches import Batches
-from normbench.engine.problem import Array
-from normbench.engine.scheme.applying import transform_points
-from normbench.engine.scheme.learned import fit_scheme
+from normbench.datasets import Dataset
+from normbench.engine.scheme.applying import fit_scheme, named_errors, transform_points
 from normbench.normalizers.affine import learns_by_blocks
 from normbench.normalizers.on_columns import name_scheme
-from normbench.settings import BATCH_STATISTICS, FITTED, RUNNING_STATISTICS
+from normbench.settings import BATCH_STATISTICS, RUNNING_STATISTICS
 
-
-def check_statistics(kind: str, x: Points, l2_in: str, fit_on: str) -> None:
-    """Check moving statistics of a scheme against the points, the penalty and `fit_on`.
-
-    Args:
-        kind: What the scheme is fitted on, one of `settings.SCHEME_STATISTICS`; `fitted` always
-            passes.
-        x: The training points (P, N).
-        l2_in: The weights that a penalty is on; empty without one.
-        fit_on: The points that schemes are fitted on, `train` or `all`.
-
-    Raises:
-        UserError: The points are sparse or on disk; or the penalty or `fit_on` needs the same
-            scheme at every step.
-    """
-    for is_wrong, rule in (
-        (not is_in_memory(x), "takes dense points in memory; use statistics=fitted"),
-        (
-            l2_in == "features",
-            "cost.l2_in=features would be another penalty at each step; use "
-            "cost.l2_in=transformed, or statistics=fitted",
-        ),
-        (
-            fit_on == "all",
-            "a step sees training points alone; use dataset.fit_on=train, or statistics=fitted",
-        ),
-    ):
-        if is_wrong and kind != FITTED:
-            raise UserError(f"normalizer.statistics={kind}: {rule}")
+Array = NDArray[Any]
 
 
 @dataclass(eq=False)
@@ -63,9 +30,9 @@ class Statistics:
     the last `window` points of the order. Once every point has been seen, `running` has the
     statistics of all points. Records under `batch` always use the statistics of all points.
 
-    scheme: not fitted itself; copies of it are. x, x_test: the training and the test points before
-    the scheme, `(P, N)` and `(Q, N)`. batches: which points each update sees. dtype: the type of
-    the transformed points. features: how many features the scheme gives on all points.
+    scheme: copies of it are fitted. data: the points before the scheme. batches: which points each
+    update sees, a `plan.Batches`. dtype: the type of the transformed points. features: how many
+    features the scheme gives on all points.
 
     seen_until, is_seen, seen_scheme: under `running`, the update that was asked for last, the mask
     `(P,)` of the points seen up to it, and the scheme that has learned from them.
@@ -74,17 +41,13 @@ class Statistics:
     kind: str
     window: int | None
     scheme: Any
-    x: Array
-    x_test: Array
-    batches: Batches
+    data: Dataset
+    batches: Any
     dtype: Any
     features: int
     seen_until: int = field(default=-1, init=False)
     is_seen: Array = field(init=False)
     seen_scheme: Any = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self.is_seen = np.zeros(len(self.x), dtype=bool)
 
     def of_batch(self, update: int) -> Array | None:
         """Return the points (p, M) of an update under its scheme.
@@ -95,7 +58,7 @@ class Statistics:
             UserError: The scheme refuses the points, or gives another number of features than on
                 all points.
         """
-        return self._transform(self._scheme_of(update), self.x[self.batches.points_of(update)])
+        return self._transform(update, self.data.x[self.batches.points_of(update)])
 
     def of_record(self, updates: int, is_test: bool) -> Array | None:
         """Return all training or test points under the scheme of a record after so many updates.
@@ -105,25 +68,30 @@ class Statistics:
         """
         if self.kind == BATCH_STATISTICS:
             return None
-        scheme = self._scheme_of(max(updates - 1, 0))
-        return self._transform(scheme, self.x_test if is_test else self.x)
+        return self._transform(max(updates - 1, 0), self.data.x_test if is_test else self.data.x)
 
-    def _scheme_of(self, update: int) -> Any:
-        """Return the fitted scheme of an update; None for the scheme of all points.
+    def _transform(self, update: int, x: Array) -> Array | None:
+        """Return points x (p, N) under the scheme of an update; None where it is of all points."""
+        setting = f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)}"
+        remedy = "; choose a larger batch or window, or statistics=fitted"
+        with named_errors(f"{setting} refuses the points of an update", remedy):
+            is_running = self.kind == RUNNING_STATISTICS
+            scheme = self._running_scheme(update) if is_running else self._latest_scheme(update)
+            if scheme is None:
+                return None
+            z: Array = transform_points(scheme, x, self.dtype, self.features)
+            return z
 
-        Under `window` the scheme is fitted on fewer points than the window where fewer have been
-        seen.
+    def _latest_scheme(self, update: int) -> Any:
+        """Return a scheme fitted on the points of an update, or on the window that ends there.
+
+        These are fewer points than the window where fewer have been seen.
         """
-        if self.kind == RUNNING_STATISTICS:
-            return self._running_scheme(update)
         rows = self.batches.points_of(update)
-        if self.window is not None:
-            # Batches before the update are added until they fill the window.
-            while len(rows) < self.window and update > 0:
-                update -= 1
-                rows = np.concatenate([self.batches.points_of(update), rows])
-            rows = rows[-self.window :]
-        return self._fit(self.x[rows])
+        while len(rows) < (self.window or 0) and update > 0:
+            update -= 1
+            rows = np.concatenate([self.batches.points_of(update), rows])
+        return self._fit(rows[-(self.window or len(rows)) :])
 
     def _running_scheme(self, update: int) -> Any:
         """Return the scheme of all points seen up to an update; None where these are all.
@@ -131,62 +99,21 @@ class Statistics:
         It goes on from the update that was asked for last. A scheme that learns by blocks learns
         from the new points of each update; another one is fitted on all seen points again.
         """
-        if self.seen_until > update:  # an earlier update: begin again
-            self.seen_until, self.seen_scheme = -1, None
-            self.is_seen[:] = False
+        if not 0 <= self.seen_until <= update:  # the first update, or an earlier one: begin
+            self.seen_until, self.is_seen = -1, np.zeros(len(self.data.x), dtype=bool)
         while self.seen_until < update and not self.is_seen.all():
             self.seen_until += 1
-            rows = self.batches.points_of(self.seen_until)
-            # Each point is learned once; with replacement a batch may hold it twice.
-            rows = np.unique(rows[~self.is_seen[rows]])
-            self.is_seen[rows] = True
-            if len(rows) and learns_by_blocks(self.scheme):
-                self.seen_scheme = self._fit(self.x[rows], self.seen_scheme)
-            elif len(rows):
-                self.seen_scheme = self._fit(self.x[self.is_seen])
+            rows = np.unique(self.batches.points_of(self.seen_until))
+            new = rows[~self.is_seen[rows]]  # each point is learned once
+            if self.seen_until and learns_by_blocks(self.scheme) and len(new):
+                self.seen_scheme.partial_fit(self.data.x[new].astype(np.float64, copy=False))
+            self.is_seen[new] = True
+            if not self.seen_until or not learns_by_blocks(self.scheme):
+                self.seen_scheme = self._fit(np.flatnonzero(self.is_seen))
         return None if self.is_seen.all() else self.seen_scheme
 
-    def _transform(self, scheme: Any, x: Array) -> Array | None:
-        """Return points x (p, N) under a fitted scheme, (p, M); None for that of all points."""
-        if scheme is None:
-            return None
-        z: Array = self._call_checked(transform_points, scheme, x, self.dtype)
-        if z.shape[1] != self.features:
-            raise UserError(
-                f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)} gives "
-                f"{z.shape[1]} features at a step and {self.features} on all points; choose "
-                "options that fix their number, or statistics=fitted"
-            )
-        return z
-
-    def _fit(self, x: Array, scheme: Any = None) -> Any:
-        """Return a scheme fitted on points x (p, N).
-
-        scheme: a fitted scheme that learns from x in addition, in place; None for a new copy of the
-        normalizer.
-        """
-        if scheme is not None:
-            self._call_checked(scheme.partial_fit, x.astype(np.float64, copy=False))
-            return scheme
+    def _fit(self, rows: Array) -> Any:
+        """Return a copy of the scheme fitted on points by their indices (p,)."""
         scheme = deepcopy(self.scheme)
-        self._call_checked(fit_scheme, scheme, x, None)
+        fit_scheme(scheme, self.data.x[rows])
         return scheme
-
-    def _call_checked(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns, with numerical warnings off.
-
-        A `ValueError` of the scheme is raised again as a `UserError` that names the setting and the
-        remedy.
-        """
-        try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore", RuntimeWarning)
-                return function(*arguments)
-        except UserError:  # a ValueError whose message is complete already
-            raise
-        except ValueError as error:
-            raise UserError(
-                f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)} refuses the points "
-                f"of an update ({' '.join(str(error).split())}); choose a larger batch or "
-                "window, or statistics=fitted"
-            ) from error

@@ -8,9 +8,9 @@ product.
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -67,15 +67,13 @@ def blocks(span: slice, size: int) -> list[slice]:
     ]
 
 
-@contextmanager
-def limit_threads(entries: int) -> Iterator[None]:
+def limit_threads(entries: int) -> AbstractContextManager[Any]:
     """Limit the library to one thread for matrices of so few entries that more do not pay."""
     available_threads()
-    if entries >= MAX_ONE_THREAD_ENTRIES:
-        yield
-        return
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+    limit: Any = _controller().limit(
+        limits=1 if entries < MAX_ONE_THREAD_ENTRIES else None, user_api="blas"
+    )
+    return limit
 
 
 def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:

@@ -146,7 +146,7 @@ class JudgedDescent:
     @property
     def plain(self) -> bool:
         """Whether this is plain gradient descent on the recorded cost."""
-        return self.optimizer.plain and self.plan.full_batch
+        return self.optimizer.plain and self.plan.batches is None
 
     @property
     def best_step(self) -> Step:

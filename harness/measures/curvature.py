@@ -202,7 +202,7 @@ def thresholds(job: FinishedJob) -> Findings:
         names.BASIS.key: theory.threshold_source if theory.threshold else "none",
         names.PLAIN.key: str(descent.plain).lower(),
     }
-    if descent.plan.order:  # empty where every update sees all points
+    if not descent.plan.sees_all_points:
         # The scores are not linear, nor the cost convex: there is no 2/L for the note to speak of.
         is_network = linear is None and not descent.train.convex
         notes.append(NETWORK_BATCHES if is_network else BATCHES)

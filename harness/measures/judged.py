@@ -85,7 +85,7 @@ def judge_descent(
     least = find_least_cost(*solver_inputs)
     # Every finite cost but the start's took a step; with batches, a record's part of a pass.
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
-    has_tie = theory.exact and optimizer.plain and rounds.plan.full_batch
+    has_tie = theory.exact and optimizer.plain and rounds.plan.batches is None
     context = JudgingContext(
         rules=rules,
         minimum=min(least.value, lowest),  # no higher than the lowest cost seen

@@ -212,20 +212,6 @@ def inverse_root(matrix: Any) -> Any:
 
 
 @primitive  # type: ignore[untyped-decorator]
-def lyapunov(root: Any, matrix: Any) -> Any:
-    """Return the symmetric X with `A X + X A = C`, for positive definite A and symmetric C.
-
-    In the basis of A's eigenvectors V, with eigenvalues l, entry ij is `(V' C V)_ij / (l_i + l_j)`.
-
-    root: A `(.., H, H)`. matrix: C `(.., H, H)`.
-    """
-    eigenvalues, vectors = _solve(root)
-    rows = np.swapaxes(vectors, -1, -2)
-    sums = eigenvalues[..., :, None] + eigenvalues[..., None, :]
-    return vectors @ ((rows @ matrix @ vectors) / sums) @ rows
-
-
-@primitive  # type: ignore[untyped-decorator]
 def eigh(matrix: Any) -> Any:
     """Return eigenvalues `(.., H)`, ascending, and eigenvectors `(.., H, H)`, in columns."""
     return _solve(matrix)
@@ -254,20 +240,21 @@ def _symmetric(matrix: Any) -> Any:
 
 
 def _pull_inverse_root(answer: Any, matrix: Any) -> Callable[[Any], Any]:
-    """Return the function that pulls a derivative by `W = inverse_root(S)` back to S.
+    """Return the function that pulls a derivative by `inverse_root(S)` back to S.
 
-    From `dW A + A dW = - W dS W` with `A = S W`, the root of S. answer: W; matrix: S.
+    In the basis of the eigenvectors, with the roots r of the eigenvalues, entry ij is divided by
+    `- r_i r_j (r_i + r_j)`, whether the eigenvalues are equal or not.
     """
-    root = _symmetric(anp.matmul(matrix, answer))  # it is symmetric but for rounding
-    return lambda g: -anp.matmul(anp.matmul(answer, lyapunov(root, _symmetric(g))), answer)
+    eigenvalues, vectors = eigh(matrix)
+    roots = anp.sqrt(eigenvalues)
+    rows, columns = roots[..., :, None], roots[..., None, :]
+    factors = -1 / (rows * columns * (rows + columns))
 
+    def pull(g: Any) -> Any:
+        inner = factors * anp.matmul(anp.matmul(_transpose(vectors), g), vectors)
+        return _symmetric(anp.matmul(anp.matmul(vectors, inner), _transpose(vectors)))
 
-def _pull_lyapunov_root(answer: Any, root: Any, matrix: Any) -> Callable[[Any], Any]:
-    """Return the function that pulls a derivative by `X = lyapunov(A, C)` back to A.
-
-    From `A dX + dX A = - (dA X + X dA)`. answer: X; root: A; matrix: C.
-    """
-    return lambda g: -2 * _symmetric(anp.matmul(lyapunov(root, _symmetric(g)), answer))
+    return pull
 
 
 def _pull_eigh(answer: Any, matrix: Any) -> Any:
@@ -293,10 +280,4 @@ def _pull_eigh(answer: Any, matrix: Any) -> Any:
 
 
 defvjp(inverse_root, _pull_inverse_root)
-# In C the map is linear, and its own adjoint on symmetric matrices.
-defvjp(
-    lyapunov,
-    _pull_lyapunov_root,
-    lambda answer, root, matrix: lambda g: lyapunov(root, _symmetric(g)),
-)
 defvjp(eigh, _pull_eigh)

@@ -40,6 +40,13 @@ START_VARIANCES: dict[str, Callable[[int, int], float]] = {
     "he": lambda inputs, outputs: 2 / inputs,
     "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
 }
+CHOICES = {  # of the options of a network, beside numbers
+    "activation": formulas.ACTIVATIONS,
+    "normalize": NORMALIZATIONS,
+    "place": (BEFORE, AFTER),
+    "statistics": EVALUATED_STATISTICS,
+    "signs": (FREE, FIXED),
+}
 
 
 class Group(NamedTuple):
@@ -81,15 +88,6 @@ class Layout:
             [group.kind in kinds for group in self.groups], [group.size for group in self.groups]
         )
 
-    def positions(self) -> dict[tuple[int, str], Array]:
-        """Return, by layer and kind, the indices of a group's numbers in the flat weights.
-
-        They are in the group's shape.
-        """
-        # The index of each weight, split as the weights of one run are.
-        arrays = self.split(np.arange(self.size)[None])
-        return {(group.layer, group.kind): array[0] for group, array in zip(self.groups, arrays)}
-
     def split(self, weights: Array) -> tuple[Array, ...]:
         """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views.
 
@@ -121,7 +119,7 @@ class Forward(NamedTuple):
 
 @dataclass(frozen=True)
 class Mlp:
-    """A fully connected network.
+    """A fully connected network; without hidden layers its scores are what is normalized.
 
     Attributes:
         hidden: The numbers of units of the hidden layers.
@@ -134,7 +132,8 @@ class Mlp:
         place: `before` or `after` the activation.
         epsilon: What is added to variances, or `textbook`: 1 is added to a standard deviation below
             0.01, and nothing else.
-        affine: Whether normalized values have a gain and a shift.
+        affine: Whether normalized values have a gain and a shift; `solved`, without hidden layers,
+            for those that fit the targets best in the sense of least squares, at any weights.
         affine_step: The step size of gains and shifts; None for the run's.
         statistics: Whose statistics normalize evaluated points: those of all training points
             (`all`), of the points' own batch (`batch`), or running means over steps (`running`).
@@ -147,7 +146,8 @@ class Mlp:
 
     References:
         Ioffe, Szegedy: Batch Normalization (2015); Ba, Kiros, Hinton: Layer Normalization (2016);
-        Salimans, Kingma: Weight Normalization (2016); Huang et al.: Decorrelated Batch
+        Salimans, Kingma: Weight Normalization (2016); Cai, Li, Shen: A Quantitative Analysis of the
+        Effect of Batch Normalization on Gradient Descent (2018); Huang et al.: Decorrelated Batch
         Normalization (2018), Iterative Normalization (2019); Watt, Borhani, Katsaggelos: Machine
         Learning Refined, section 13.6.
     """
@@ -170,11 +170,8 @@ class Mlp:
         sizes = values.check_list("model.hidden", self.hidden, rule)
         checked = (values.check_integer("model.hidden", size, at_least=1) for size in sizes)
         object.__setattr__(self, "hidden", tuple(checked))
-        check_choice("model.activation", self.activation, formulas.ACTIVATIONS)
-        check_choice("model.normalize", self.normalize, NORMALIZATIONS)
-        check_choice("model.place", self.place, (BEFORE, AFTER))
-        check_choice("model.statistics", self.statistics, EVALUATED_STATISTICS)
-        check_choice("model.signs", self.signs, (FREE, FIXED))
+        for name, choices in CHOICES.items():
+            check_choice(f"model.{name}", getattr(self, name), choices)
         values.check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
         if self.affine_step is not None:
             check_number("model.affine_step", self.affine_step, above=0)
@@ -188,38 +185,16 @@ class Mlp:
             check_number("model.start_scale", self.start_scale, above=0)
         if self.affine != SOLVED:
             values.check_switch("model.affine", self.affine)
-        for is_wrong, rule in self._exclusions():
-            if is_wrong:
-                raise UserError(rule)
-
-    def _exclusions(self) -> list[tuple[bool, str]]:
-        """Return whether values exclude one another, and what is said then."""
-        solved = (
-            "model.affine=solved: gain and shift are solved for where they make the scores, in "
-            "model=linear; use model.affine=true"
-        )
-        no_layer = (
-            f"model.normalize={self.normalize}: is for hidden layers, and there is none; choose "
-            f"model.normalize=none, or units such as {values.spell_setting('model.hidden', [100])}"
-        )
-        weights_after = (
-            "model.place=after: normalized weights stand before the activation; leave it out, or "
-            "choose model.normalize=batch"
-        )
-        textbook = (
-            "model.epsilon=textbook: is for standard deviations; give a number, or choose "
-            "model.normalize=batch"
-        )
-        is_weight = self.normalize == WEIGHT_NORMALIZATION
-        return [
-            (self.affine == SOLVED, solved),
-            (self.normalize != NONE and not self.hidden, no_layer),
-            (is_weight and self.place == AFTER, weights_after),
-            (
-                self.epsilon == TEXTBOOK_RULE and (is_weight or self.normalize in WHITENINGS),
-                textbook,
-            ),
-        ]
+        elif self.hidden or self.statistics == RUNNING:
+            raise UserError(
+                "model.affine=solved: gain and shift are solved for where they make the scores, in "
+                "model=linear, and are no running ones; use model.affine=true"
+            )
+        if self.epsilon == TEXTBOOK_RULE and self.normalize in (WEIGHT_NORMALIZATION, *WHITENINGS):
+            raise UserError(
+                "model.epsilon=textbook: is for standard deviations; give a number, or choose "
+                "model.normalize=batch"
+            )
 
     @property
     def needs_all_points(self) -> bool:
@@ -233,8 +208,8 @@ class Mlp:
 
     @property
     def normalized_layers(self) -> range:
-        """The layers that are normalized, which are the first ones."""
-        return range(len(self.hidden) if self.normalize != NONE else 0)
+        """The layers that are normalized: the hidden ones, or that of the scores alone."""
+        return range(max(1, len(self.hidden)) if self.normalize != NONE else 0)
 
     def layout(self, features: int, scores: int) -> Layout:
         """Return the layout of the weights.
@@ -305,8 +280,9 @@ class Mlp:
             arrays: The weights, as `Layout.split` returns them; autograd may trace them.
             x: The points, (p, N).
             given: For each layer that is normalized over points, the mean and the variance (or
-                covariance) that its values are normalized by; None for the moments of x.
-            targets: The targets of x, (p,); used by models that solve for gain and shift alone.
+                covariance) that its values are normalized by; None for the moments of x. Solved
+                gain and shift count as the last of them.
+            targets: The targets of x, (p,), to which solved gain and shift are fitted.
         """
         groups = {(group.layer, group.kind): array for group, array in zip(layout.groups, arrays)}
         moments, outputs = list[Moments](), list[Any]()
@@ -332,6 +308,10 @@ class Mlp:
             h = formulas.activate(self.activation, h) if layer < len(self.hidden) else h
             h = normalize(h, layer) if self.place == AFTER else h
             outputs.append(h)
+        if self.affine == SOLVED:
+            gain, shift = _solve_affine(h, targets) if given is None else given[-1]
+            moments.append((gain, shift))
+            h = gain * h + shift
         return Forward(h, moments, outputs)
 
     def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
@@ -353,7 +333,9 @@ class Mlp:
             return []
         # Before the activation, a normalization over points subtracts the bias of each unit.
         has_bias = self.normalize == LAYER or self.place == AFTER
-        positions = layout.positions()
+        # The index of each weight, by layer and kind, split as the weights of one run are.
+        arrays = layout.split(np.arange(layout.size)[None])
+        positions = {(group.layer, group.kind): a[0] for group, a in zip(layout.groups, arrays)}
         sets = []
         for layer in self.normalized_layers:
             rows = positions[layer, WEIGHT]
@@ -363,19 +345,6 @@ class Mlp:
                 rows = rows.reshape(1, -1)  # all units are normalized together
             sets += [(layer, indices) for indices in rows]
         return sets
-
-    def running_moments(self, layout: Layout, arrays: Sequence[Any]) -> list[Moments]:
-        """Return the running moments that are among the weights.
-
-        Args:
-            layout: The layout of the weights.
-            arrays: The groups of the layout, in its order, each `(R, *shape)`.
-
-        Returns:
-            A mean and a spread for each normalized layer; empty where none are kept.
-        """
-        running = [a for group, a in zip(layout.groups, arrays) if group.kind in RUNNING_KINDS]
-        return list(zip(running[::2], running[1::2]))  # a mean, then a spread
 
     def _normalize(self, h: Any, given: Moments | None) -> tuple[Any, Moments]:
         """Return values `(R, H, p)` normalized over points or units; and by which moments.
@@ -391,3 +360,38 @@ class Mlp:
             return formulas.standardize(h, 1 if self.normalize == LAYER else 2, self.epsilon)
         mean, variance = given
         return (h - mean) / formulas.deviation(variance, self.epsilon), given
+
+
+def _solve_affine(scores: Any, targets: Any) -> Moments:
+    """Return the gain and shift `(R, 1, 1)` that fit scores s `(R, 1, p)` to targets y (p,) best.
+
+    They minimize the sum over points of `(gain s + shift - y)^2`: the gain is `cov(s, y) / var(s)`,
+    the shift `mean y - gain mean s`.
+    """
+    mean = anp.mean(scores, axis=2, keepdims=True)
+    centred = scores - mean
+    gain = anp.sum(centred * targets, axis=2, keepdims=True)
+    gain = gain / anp.sum(centred**2, axis=2, keepdims=True)
+    return gain, anp.mean(targets) - gain * mean
+
+
+def linear(
+    normalize: str = NONE,
+    start_scale: float | str = "fan_in",
+    epsilon: float | str = 1e-5,
+    affine: bool | str = True,
+    affine_step: float | None = None,
+    statistics: str = ALL,
+) -> Mlp | None:
+    """Return the model of linear scores that are normalized over the points; None without that.
+
+    normalize is `none` or `batch`; all other arguments, see `Mlp`, are of the latter alone.
+
+    Raises:
+        UserError: A value is out of range.
+    """
+    if check_choice("model.normalize", normalize, (NONE, BATCH)) == NONE:
+        return None
+    activation = formulas.TANH  # of no layer
+    options = (start_scale, normalize, BEFORE, epsilon, affine, affine_step, statistics)
+    return Mlp((), activation, *options)

@@ -1,7 +1,4 @@
-"""Cache what the jobs of one comparison share about a data set.
-
-A caller of several jobs creates one `PointsCaches` and passes it to each.
-"""
+"""Cache what the jobs of one comparison share about the points of a data set."""
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
@@ -15,8 +12,6 @@ from normbench.normalizers.decomposition import Moments
 from normbench.theory.minimum import sphere_points
 
 Array = NDArray[np.float64]
-MAX_DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
-MAX_BASES = 2  # each is as large as the points
 
 
 class PointStatistics(NamedTuple):
@@ -85,30 +80,3 @@ class PointsCache:
         if key not in self._cache:
             self._cache[key] = find()
         return self._cache[key]
-
-
-class PointsCaches:
-    """The caches of the data sets of one comparison, the most recent few of them."""
-
-    def __init__(self) -> None:
-        self._by_fingerprint: dict[str, PointsCache] = {}
-
-    def get(self, fingerprint: str, x: Points) -> PointsCache:
-        """Return the cache of a data set's points, which the jobs of a sweep share.
-
-        Args:
-            fingerprint: The hash of the content of the points, the key of the cache.
-            x: Points (P, N), for a new cache.
-
-        Returns:
-            The cache. The `MAX_DATA_SETS` most recently used caches are kept, and the sphered
-            points of the `MAX_BASES` most recent.
-        """
-        # Popped and inserted again, so that the order of the dictionary is that of last use.
-        points_cache = self._by_fingerprint.pop(fingerprint, None) or PointsCache(x)
-        self._by_fingerprint[fingerprint] = points_cache
-        if len(self._by_fingerprint) > MAX_DATA_SETS:
-            del self._by_fingerprint[next(iter(self._by_fingerprint))]
-        for old in list(self._by_fingerprint.values())[:-MAX_BASES]:
-            vars(old).pop("basis", None)  # gives the memory of the sphered points back
-        return points_cache

@@ -13,7 +13,7 @@ import numpy as np
 
 from normbench.costs import multiclass_softmax, softmax
 from normbench.engine import threads
-from normbench.engine.batches import Batches
+from normbench.engine.plan import Batches
 from tests import door
 from tests.benchmarks.data import breast_cancer, mnist
 from tests.benchmarks.turns import Row, absent, in_turns, is_installed, judged, ratio

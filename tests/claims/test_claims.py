@@ -51,7 +51,8 @@ def sweep(data, schemes, costs, iterations, refine="auto"):
             function = import_target("cost", options("cost", cost)["_target_"])
             if every.task not in door.traits(function).tasks:
                 continue
-            dataset, shared = split(every, HELD_OUT.get(cost, 0.0), 0), door.Caches()
+            dataset = split(every, HELD_OUT.get(cost, 0.0), 0)
+            shared = door.Cache(dataset.x)
             made = []
             for scheme in schemes:
                 with warnings.catch_warnings():

@@ -60,7 +60,8 @@ def data_of(x, y):
 
 def compared(x, y, cost, sizes, schemes, iterations=100, refine=True, shared=None):
     """Return outcomes by scheme; shared: what jobs on the same points need compute only once."""
-    shared, dataset = shared or door.Caches(), data_of(x, y)
+    dataset = data_of(x, y)
+    shared = shared or door.Cache(dataset.x)
     settings = Settings(tuple(sizes), iterations, refine=refine)
     return {scheme: door.judge(dataset, cost, scheme, settings, shared)[1] for scheme in schemes}
 
@@ -85,7 +86,8 @@ def fastest(outcomes):
     ],
 )
 def test_the_offset_of_the_grid_changes_no_conclusion(name):
-    (x, y, cost), shared = PROBLEMS[name], door.Caches()
+    x, y, cost = PROBLEMS[name]
+    shared = door.Cache(x)
     grids = [10.0 ** (np.arange(-5, 3) + offset) for offset in OFFSETS]
     every = [fastest(compared(x, y, cost, grid, SCHEMES, shared=shared)) for grid in grids]
     assert all(found == every[0] for found in every), every

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
-from normbench.engine.midway import SavedDescents
+from normbench.engine.descent import SavedDescents
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.recording.reuse.identity import identity

@@ -14,9 +14,9 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
 from normbench.datasets.on_disk import points
-from normbench.engine.scheme.learned import fit_scheme
+from normbench.engine.scheme.applying import fit_scheme
 from normbench.engine.settings import Settings
-from normbench.job import Job, PointsCaches, run
+from normbench.job import Job, run
 from normbench.normalizers.decomposition import Moments, mean_and_covariance, moment_rows
 from tests import door
 from tests.cases import names
@@ -68,7 +68,7 @@ def ran(data, name, cost="softmax", read=False, **more):
         optimizer=build("optimizer", options("optimizer", "gradient_descent")),
         settings=Settings(**settings),
     )
-    return run(job, shared=PointsCaches())
+    return run(job)
 
 
 def histories(outcome):

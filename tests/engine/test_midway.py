@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.preprocessing import FunctionTransformer
 
-from normbench.engine.midway import Midway, empty_histories
+from normbench.engine.descent import Midway, empty_histories
 from normbench.engine.problem import Evaluation
 from normbench.engine.scheme.applying import transform_points
 

@@ -10,7 +10,7 @@ from normbench import costs, optimizers
 from normbench.costs import multiclass_softmax
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
-from normbench.engine.midway import SavedDescents
+from normbench.engine.descent import SavedDescents
 from normbench.engine.network import (
     RUNNING_SHARE,
     check_model,

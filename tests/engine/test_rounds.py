@@ -8,8 +8,7 @@ from sklearn.datasets import load_breast_cancer
 
 from normbench.costs import softmax
 from normbench.engine import rounds as rounds_module
-from normbench.engine.descent import Histories, descend
-from normbench.engine.midway import SavedDescents
+from normbench.engine.descent import Histories, SavedDescents, descend
 from normbench.engine.rounds import Rounds
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent

@@ -23,8 +23,7 @@ from sklearn.svm import SVC
 from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
-from normbench.engine.scheme.applying import check_scheme, normalize
-from normbench.engine.scheme.learned import CONVERTED_POINTS_PER_BLOCK
+from normbench.engine.scheme.applying import CONVERTED_POINTS_PER_BLOCK, check_scheme, normalize
 from normbench.normalizers import OnColumns
 from normbench.normalizers.affine import learns_by_blocks
 

@@ -10,8 +10,8 @@ import pytest
 
 from normbench.costs import softmax
 from normbench.engine import smaller, threads
-from normbench.engine.batches import Batches
 from normbench.engine.linear import bound_rounding
+from normbench.engine.plan import Batches
 from tests import door
 
 

@@ -18,7 +18,7 @@ from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Evaluation
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.job import Job, PointsCaches, run
+from normbench.job import Job, PointsCache, run
 from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.measures.judged import find_separating_weights as separating_weights
 from normbench.measures.judged import judge_descent, rejudge_histories
@@ -156,29 +156,16 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
         "get_or_compute",
         lambda self, key, find: once(self, key, lambda: solved.append(key[0]) or find()),
     )
-    together = PointsCaches()
+    together = PointsCache(data.x)
     found = [
-        run(job(data, scheme=scheme), shared=together).findings.metrics["theory/minimum"]
+        run(job(data, scheme=scheme), points_cache=together).findings.metrics["theory/minimum"]
         for scheme in (FunctionTransformer(), StandardScaler(), PCASphere())
     ]
     assert len(set(found)) == 1
     assert solved == ["least", "case"]
     run(job(data))  # without it, a job knows nothing of the others
-    run(replace(job(data), cost=costs.squared_margin), shared=together)
+    run(replace(job(data), cost=costs.squared_margin), points_cache=together)
     assert solved == ["least", "case", "least", "case", "least"]
-
-
-def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
-    together = PointsCaches()
-    points = np.random.default_rng(0).standard_normal((20, 2))
-    known = [together.get(str(number), points) for number in range(shared.MAX_DATA_SETS)]
-    for each in known[-3:]:
-        assert each.basis.shape == (20, 2)
-    assert together.get("0", points) is known[0]
-    assert "basis" not in vars(known[-3])
-    assert "basis" in vars(known[-1])
-    together.get("new", points)
-    assert together.get("1", points) is not known[1]
 
 
 class Bowl:
@@ -255,8 +242,8 @@ def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
 
     find = decomposition._decompose
     monkeypatch.setattr(decomposition, "_decompose", lambda *of: time.sleep(0.2) or find(*of))
-    together = PointsCaches()
-    made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
+    together = PointsCache(data.x)
+    made = [run(job(data, scheme=PCASphere()), points_cache=together) for _ in range(2)]
     assert all(outcome.fit_seconds > 0.2 for outcome in made)
 
 

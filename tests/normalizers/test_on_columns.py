@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench.choices import build, options
-from normbench.engine.scheme.learned import fit_scheme
+from normbench.engine.scheme.applying import fit_scheme
 from normbench.normalizers import FeatureSelection, OnColumns, PCARotation, PCASphere
 from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.decomposition import Moments

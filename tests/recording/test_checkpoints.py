@@ -13,8 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import make_dataset
-from normbench.engine.descent import descend
-from normbench.engine.midway import Histories, SavedDescents
+from normbench.engine.descent import Histories, SavedDescents, descend
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent

@@ -15,7 +15,7 @@ from normbench.theory.directions import AtStart, Directions, UniformCurvature
 from normbench.theory.directions import find_uniform_curvature as uniform
 from normbench.theory.minimum import minimize, sphere_points
 from normbench.theory.separability import proves_separable
-from normbench.theory.shared import MAX_DATA_SETS, PointsCache, PointsCaches
+from normbench.theory.shared import PointsCache
 from tests import door
 
 
@@ -272,21 +272,6 @@ def test_facts_are_of_the_points_as_they_are_centred_and_standardized():
     assert facts.live == 5
     small = PointsCache(1e-3 * x).facts
     assert (small.centred, small.live) == (1.0, 5)  # the bias has a curvature of its own
-
-
-def test_what_was_computed_of_points_is_kept_for_the_last_data_sets():
-    shared, x = PointsCaches(), points()
-    caches = [shared.get(str(number), x) for number in range(MAX_DATA_SETS)]
-    assert shared.get("0", x) is caches[0]  # which is then the last that was used
-    assert caches[0].get_or_compute("key", lambda: [1]) is caches[0].get_or_compute("key", list)
-    for cache in caches:
-        assert cache.basis.shape == (60, 5)
-    shared.get("another", x)
-    assert "basis" in vars(caches[0])
-    assert not any("basis" in vars(cache) for cache in caches[2:])
-    assert caches[0].basis.shape == (60, 5)
-    assert shared.get("1", x) is not caches[1]
-    assert shared.get("0", x) is caches[0]
 
 
 def test_a_gap_that_the_start_has_already_takes_no_iteration():

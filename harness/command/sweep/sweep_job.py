@@ -3,7 +3,7 @@
 import os
 import time
 from contextlib import ExitStack
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
 from normbench.command.sweep.progress import Progress, estimate_seconds_left
-from normbench.datasets import UserError
+from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import write_maps_to
 from normbench.recording.resume import checkpoints, leftovers
 from normbench.recording.store.connection import StoreLostError
@@ -24,7 +24,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
 if TYPE_CHECKING:  # they load scipy and scikit-learn
-    from normbench.job import PointsCaches
+    from normbench.job import PointsCache
     from normbench.recording.store.records import RecordHeader
 
 
@@ -193,7 +193,7 @@ def _compute(
             if checkpoint_seconds is None
             else checkpoints.DescentFile(folders, descent, checkpoint_seconds)
         )
-        outcome = run(job, progress, _shared(), descent_file, progress.phase)
+        outcome = run(job, progress, _shared(job.dataset), descent_file, progress.phase)
         return "", "", records.of_outcome(header, job.dataset, outcome)
     except KeyboardInterrupt:
         raise
@@ -203,12 +203,12 @@ def _compute(
         return "", failure, records.of_failure(header, error)
 
 
-@cache
-def _shared() -> "PointsCaches":
-    """Return the cache of data sets that this process's jobs share."""
-    from normbench.job import PointsCaches
+@lru_cache(maxsize=4)  # as many as data sets that are kept
+def _shared(data: Dataset) -> "PointsCache":
+    """Return what this process's jobs on the same points share."""
+    from normbench.job import PointsCache
 
-    return PointsCaches()
+    return PointsCache(data.x)
 
 
 def _reuse_recorded(writer: Writer, header: "RecordHeader") -> tuple[str, JobRecord | None]:

@@ -1,5 +1,6 @@
-"""Find the affine map of any fitted scheme by applying the scheme to a few points.
+"""Find the affine map of any fitted scheme by applying the scheme to a few points; its effects.
 
+The map also makes the penalty on the weights of the features, and the steps of a preconditioner.
 The traits of a scheme before it is fitted are in `normbench.normalizers.affine`.
 """
 
@@ -10,10 +11,16 @@ from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
+from normbench.datasets.values import UserError
+from normbench.engine.scheme.applying import normalize
 from normbench.normalizers.affine import find_affine_map
 from normbench.normalizers.decomposition import compute_deviations, compute_mean
+from normbench.normalizers.on_columns import name_scheme
+from normbench.optimizers import Optimizer
+from normbench.settings import L2_IN
 
 Array = NDArray[np.float64]
+TRANSFORMED, FEATURES = L2_IN
 MAP_SAMPLE_SIZE = 256  # points that the map is tried on
 MAP_TOLERANCE = 1e-9  # the error that the map may have, as a share of a coordinate's size
 EFFECT_TOLERANCE = 1e-6  # a smaller scaling or shift is rounding
@@ -105,29 +112,83 @@ def find_effects(scheme_map: AffineMap, z: Points) -> Effects:
         Whether it centres, shifts, scales and rotates. A permutation of features does not rotate.
     """
     z = z if is_in_memory(z) else take_rows(z, sample_rows(len(z)))
-    if scheme_map.matrix.ndim == 1:
-        scheme_map = scheme_map._replace(matrix=np.diag(scheme_map.matrix))
-    largest_entry = np.abs(scheme_map.matrix).max(initial=0.0)
-    is_used = np.abs(scheme_map.matrix) > MAP_TOLERANCE * largest_entry
+    matrix, centre, image = scheme_map
+    matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
+    is_used = np.abs(matrix) > MAP_TOLERANCE * np.abs(matrix).max(initial=0.0)
     rotates = bool((is_used.sum(axis=1) > 1).any())  # features may stand in another order
-    if rotates:
-        # Without scaling, the rows of A that are not 0 are orthonormal.
-        products = scheme_map.matrix @ scheme_map.matrix.T
-        # A dropped direction gives zeros.
-        is_kept = products.diagonal() > (MAP_TOLERANCE * largest_entry) ** 2
-        scales = bool(
-            np.abs(products[np.ix_(is_kept, is_kept)] - np.eye(int(is_kept.sum()))).max(initial=0.0)
-            > EFFECT_TOLERANCE
-        )
-    else:  # one factor a coordinate, which is 1 without scaling
-        factors = np.where(is_used, scheme_map.matrix, 0.0).sum(axis=1)
-        scales = bool(np.abs(factors - 1).max(initial=0.0) > EFFECT_TOLERANCE)
-    origin = scheme_map.image - scheme_map.matrix @ scheme_map.centre  # the image of x = 0
+    # Without scaling, the rows of A that are not 0 are orthonormal: a dropped direction gives 0.
+    rows = np.where(is_used, matrix, 0.0)[is_used.any(axis=1)]
+    gaps = rows @ rows.T - np.eye(len(rows)) if rotates else rows.sum(axis=1) - 1
+    scales = bool(np.abs(gaps).max(initial=0.0) > EFFECT_TOLERANCE)
+    origin = image - matrix @ centre  # the image of x = 0
     # What counts as 0 is compared with the points' deviations and with the terms of `origin`.
     spread = compute_deviations(z, compute_mean(z))
-    reach = np.abs(scheme_map.matrix) @ np.abs(scheme_map.centre)
-    zero_bounds = EFFECT_TOLERANCE * np.maximum(spread, reach)
+    zero_bounds = EFFECT_TOLERANCE * np.maximum(spread, np.abs(matrix) @ np.abs(centre))
     # A scheme that centres has a map about the points' mean, and takes that mean to 0.
     shifts = bool(np.any(np.abs(origin) > zero_bounds))
-    centres = shifts and bool(np.all(np.abs(scheme_map.image) <= zero_bounds))
+    centres = shifts and bool(np.all(np.abs(image) <= zero_bounds))
     return Effects(centres, shifts, scales, rotates)
+
+
+def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArray[Any]:
+    """Return the l2 of the transformed weights that equals the chosen penalty.
+
+    On the transformed weights w every scheme minimizes another function. A scheme `z = A x + b` has
+    the feature weights `A' w`, so that a penalty on them is `l2 w A A' w'`, and all affine schemes
+    that keep every direction minimize the same function.
+
+    Args:
+        l2: The penalty's factor in `l2 sum w^2`, without 1/2.
+        l2_in: `transformed` or `features`.
+        scheme: The fitted normalizer, from N features to M, which declares its map.
+        dtype: The type of an array that is returned.
+
+    Returns:
+        `l2` itself for transformed weights, or if it is 0. For features `l2 A A'`, `(M, M)`, or its
+        diagonal `(M,)` where A is diagonal.
+    """
+    affine_map = find_affine_map(scheme) if l2 and l2_in == FEATURES else None
+    if affine_map is None:
+        return l2
+    matrix = affine_map.matrix
+    square = matrix**2 if matrix.ndim == 1 else matrix @ matrix.T
+    return np.asarray(l2 * square).astype(dtype)
+
+
+def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
+    """Return an optimizer whose scheme is fitted on points; its steps are then under its map.
+
+    Args:
+        optimizer: The step rule, whose scheme is fitted in place; one without is returned.
+        *points: Points (P, N), which are stacked for the fit.
+
+    Returns:
+        The step rule with the map T `(N + 1, M + 1)`, `[1 z] = [1 x] T`.
+
+    Raises:
+        UserError: The scheme is not affine, or the points are not in memory.
+    """
+    scheme = optimizer.scheme
+    if scheme is None:
+        return optimizer
+    setting = f"optimizer.scheme={name_scheme(scheme)}"
+    if not all(map(is_in_memory, points)):
+        raise UserError(
+            f"{setting}: is fitted on points in memory, under the scheme of normalizer; take "
+            "normalizer= in place of preconditioned"
+        )
+    x = np.concatenate(points).astype(np.float64, copy=False)
+    z, _ = normalize(scheme, x, x[:0], "float64")  # without test points
+    declared, probed = find_affine_map(scheme), probe(scheme, x, z)  # the declared one is exact
+    if probed is None:
+        raise UserError(
+            f"{setting}: is not affine, so it has no preconditioner; take one that centres, scales "
+            "or rotates, such as pca_sphere"
+        )
+    matrix = declared.matrix if declared else probed.matrix
+    offset = declared.offset if declared else probed.image - probed.matrix @ probed.centre
+    matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
+    bias = np.eye(x.shape[1] + 1, 1)  # 1 above zeros, (N + 1, 1)
+    assert optimizer.under is not None
+    under = optimizer.under(np.hstack([bias, np.vstack([offset, matrix.T])]))
+    return under._replace(scheme=scheme)  # its map has the size of the points' features
