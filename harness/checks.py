@@ -1,8 +1,5 @@
 """Whether the parts of a job fit each other: mistakes that are told before anything is fitted."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler
 
 from normbench import measures
@@ -14,7 +11,7 @@ from normbench.datasets.values import spell_setting
 from normbench.engine.plan import Batches
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.scheme.probed import FEATURES, TRANSFORMED
-from normbench.models.network import SOLVED
+from normbench.models.network import SOLVED, Mlp
 from normbench.normalizers.affine import find_affine_traits
 from normbench.normalizers.on_columns import name_scheme
 from normbench.preparation import Job
@@ -30,7 +27,6 @@ REMEDIES = {
     "descent, iterations=0 'record=[points]'",
 }
 SPARSE_SCHEMES = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
-Rules = Iterator[tuple[Any, str]]  # whether a mistake was made, and what is said then
 
 
 def check(job: Job) -> None:
@@ -41,9 +37,10 @@ def check(job: Job) -> None:
     check_scheme(job.scheme)
     if not measures.without_descent(job.settings):
         _check_cost(job)
-    for is_wrong, message in (*_step_rules(job), *_scheme_rules(job), *_network_rules(job)):
-        if is_wrong:
-            raise UserError(message)
+    _check_steps(job)
+    _check_affine(job)
+    if job.model is not None:
+        _check_network(job, job.model)
     measures.check(job.settings, job.dataset, job.scheme)
 
 
@@ -77,99 +74,82 @@ def _check_cost(job: Job) -> None:
     )
 
 
-def _step_rules(job: Job) -> Rules:
-    """Yield the mistakes in batches and schedules of steps."""
-    settings, optimizer, points = job.settings, job.optimizer, len(job.dataset.x)
-    yield (
-        settings.step_schedule is not None and optimizer.gridless,
-        f"{spell_setting('step_schedule', settings.step_schedule)}: the optimizer chooses its own "
-        "step sizes, as lbfgs does; use step_schedule=null",
-    )
-    batch = settings.batch
+def _check_steps(job: Job) -> None:
+    """Raise `UserError` for a schedule without step sizes, or a batch that cannot be."""
+    settings, name, points = job.settings, job.dataset.name, len(job.dataset.x)
+    if settings.step_schedule is not None and job.optimizer.gridless:
+        setting = spell_setting("step_schedule", settings.step_schedule)
+        raise UserError(f"{setting}: lbfgs chooses its own step sizes; use step_schedule=null")
+    batch, setting = settings.batch, f"batch={settings.batch}"
     if batch is None:
         return
-    yield (
-        batch > points,
-        f"batch={batch}: {job.dataset.name} has {points} training points; choose at most {points}, "
-        "or batch=null for all of them",
-    )
-    yield (
-        optimizer.uses_objective,
-        f"batch={batch}: the optimizer needs all points at each step, as line_search, newton and "
-        "lbfgs do; use batch=null, or another one, such as optimizer=gradient_descent",
-    )
+    if batch > points:
+        rule = f"{name} has {points} training points; choose at most {points}, or batch=null"
+        raise UserError(f"{setting}: {rule}")
+    if job.optimizer.uses_objective:
+        rule = "line_search, newton and lbfgs need all points at each step; use batch=null"
+        raise UserError(f"{setting}: {rule}, or optimizer=gradient_descent")
     updates = Batches(points, batch).updates_per_pass
-    yield (  # two records with the same number of updates would be equal
-        settings.records_per_pass > updates,
-        f"records_per_pass={settings.records_per_pass}: a pass over {points} points with "
-        f"batch={batch} has {updates} updates; choose at most {updates}",
-    )
+    if settings.records_per_pass > updates:  # two records after as many updates would be equal
+        rule = f"a pass with {setting} has {updates} updates; choose at most {updates}"
+        raise UserError(f"records_per_pass={settings.records_per_pass}: {rule}")
 
 
-def _scheme_rules(job: Job) -> Rules:
-    """Yield the mistakes in what is fitted: moving statistics, sparse points, a penalty."""
-    data, scheme, l2_in = job.dataset, job.scheme, job.l2_in
-    affine_traits = find_affine_traits(scheme)
-    penalizes_features = job.l2 and l2_in == FEATURES
+def _check_affine(job: Job) -> None:
+    """Raise `UserError` where a penalty, moving statistics or sparse points refuse the scheme."""
+    x, scheme, l2_in = job.dataset.x, job.scheme, job.l2_in
+    name, affine_traits = name_scheme(scheme), find_affine_traits(scheme)
     check_setting("cost.l2_in", l2_in)
-    yield (
-        penalizes_features and affine_traits is None,
-        f"{spell_setting('cost.l2_in', l2_in)}: normalizer {name_scheme(scheme)} is not known to "
-        "be an affine map of the features, so that it has no weights of theirs; leave it out, or "
-        f"use {spell_setting('cost.l2_in', TRANSFORMED)}",
-    )
-    is_same = is_in_memory(data.x) and data.fit_on == "train" and not penalizes_features
-    yield (
-        job.settings.statistics != FITTED and not is_same,
-        f"normalizer.statistics={job.settings.statistics}: takes dense points in memory, "
-        "dataset.fit_on=train and cost.l2_in=transformed; use these, or statistics=fitted",
-    )
+    penalizes_features = job.l2 and l2_in == FEATURES
+    if penalizes_features and affine_traits is None:
+        setting, remedy = (spell_setting("cost.l2_in", place) for place in (l2_in, TRANSFORMED))
+        rule = f"normalizer {name} is not known to be an affine map, and has no weights of features"
+        raise UserError(f"{setting}: {rule}; leave it out, or use {remedy}")
+    moves, is_fitted_on_all = job.settings.statistics != FITTED, job.dataset.fit_on == "all"
+    if moves and (penalizes_features or is_fitted_on_all or not is_in_memory(x)):
+        raise UserError(
+            f"normalizer.statistics={job.settings.statistics}: takes dense points in memory, "
+            "dataset.fit_on=train and cost.l2_in=transformed; use these, or statistics=fitted"
+        )
     # Of schemes that centre, only `StandardScaler` gets the mean of sparse points.
     centres = affine_traits is None or affine_traits.centres
     fills = type(scheme) not in SPARSE_SCHEMES or (centres and type(scheme) is not StandardScaler)
-    yield (
-        isinstance(data.x, SparsePoints) and fills,
-        f"normalizer {name_scheme(scheme)}: would fill sparse points, or cannot be fitted on them; "
-        "choose identity, maxabs, unit_variance, centre or standard, on all columns",
-    )
+    if isinstance(x, SparsePoints) and fills:
+        raise UserError(
+            f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "
+            "identity, maxabs, unit_variance, centre or standard, on all columns"
+        )
 
 
-def _network_rules(job: Job) -> Rules:
-    """Yield the mistakes in the settings of a network; none for linear scores."""
-    model, settings, optimizer = job.model, job.settings, job.optimizer
-    if model is None:
-        return
+def _check_network(job: Job, model: Mlp) -> None:
+    """Raise `UserError` for a setting that a network does not take."""
+    settings, optimizer, points = job.settings, job.optimizer, len(job.dataset.x)
     scale, default_scale = settings.start_scale, default("start_scale")
+    if scale != default_scale:
+        remedy = f"start_scale={default_scale:g} and model.start_scale={scale:g}"
+        raise UserError(f"start_scale={scale:g}: is for model=linear; use {remedy}")
     for is_wrong, setting, remedy in (
         (settings.start == "same_function", "start=same_function", "start=null"),
-        (settings.start == "zeros", "start=zeros", "start=null"),  # a stationary point
-        (
-            scale != default_scale,
-            f"start_scale={scale:g}",
-            f"start_scale={default_scale:g} and model.start_scale={scale:g}",
-        ),
+        (settings.start == "zeros", "start=zeros, a stationary point", "start=null"),
         (settings.statistics != FITTED, "normalizer.statistics", "normalizer.statistics=fitted"),
         (not is_in_memory(job.dataset.x), "points that are not in memory", "dense points"),
         (job.l2_in == FEATURES, "cost.l2_in=features", "cost.l2_in=transformed"),
         (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
     ):
-        yield is_wrong, f"{setting}: is for model=linear; use {remedy}, or model=linear"
-    yield (
-        optimizer.uses_objective and (model.has_running_statistics or model.affine_step),
-        "model.statistics=running and model.affine_step: the optimizer chooses its steps by the "
-        "cost, as line_search, newton and lbfgs do; use optimizer=gradient_descent",
-    )
-    yield (
-        model.affine == SOLVED and not traits(job.cost).squares,
-        "model.affine=solved: gain and shift are solved for cost=least_squares; use "
-        "model.affine=true, or that cost",
-    )
-    # A point by itself has no deviation to be normalized by.
-    points = len(job.dataset.x)
+        if is_wrong:
+            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
+    if optimizer.uses_objective and (model.has_running_statistics or model.affine_step):
+        raise UserError(
+            "model.statistics=running, model.affine_step: the optimizer chooses its steps by the "
+            "cost, as line_search, newton and lbfgs do; use optimizer=gradient_descent"
+        )
+    if model.affine == SOLVED and not traits(job.cost).squares:
+        rule = "gain and shift are solved for cost=least_squares; use that, or model.affine=true"
+        raise UserError(f"model.affine=solved: {rule}")
     batch = settings.batch or points
-    yield (
-        model.needs_all_points and 1 in (batch, points % batch),
-        f"batch={batch}: of {points} points leaves a batch of one, and "
-        f"model.normalize={model.normalize} needs two points or more, whose values have a "
-        "deviation; choose another batch, or model.normalize=layer",
-    )
+    if model.needs_all_points and 1 in (batch, points % batch):
+        raise UserError(
+            f"batch={batch}: leaves a batch of one of {points} points, and model.normalize="
+            f"{model.normalize} needs two points, whose values have a deviation; choose another "
+            "batch, or model.normalize=layer"
+        )

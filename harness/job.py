@@ -107,15 +107,9 @@ def run(
     phase("fits the scheme")
     moments = points_cache.moments
     applied = job.applied or apply_scheme(job.scheme, data, settings.precision, moments)
-    finished = FinishedJob(
-        data,
-        applied.scheme,
-        applied.z,
-        points_cache,
-        descend_dataset=partial(_descend_dataset, job),
-        shown_point=settings.shown_point,
-        z_test=applied.z_test,
-    )
+    points = {"z_test": applied.z_test, "shown_point": settings.shown_point}
+    finished = FinishedJob(data, applied.scheme, applied.z, points_cache, **points)
+    finished = replace(finished, descend_dataset=partial(_descend_dataset, job))
     features = applied.z.shape[1]
     if measures.without_descent(settings):
         findings, arrays = measures.take(finished, settings)
@@ -140,17 +134,10 @@ def run(
     for number, (metrics, series) in findings.of_steps.items():
         step = steps[number]
         steps[number] = replace(step, metrics={**step.metrics, **metrics}, series=series)
-    return Outcome(
-        steps=tuple(steps),
-        best=descent.best,
-        scheme=applied.scheme,
-        features=features,
-        fit_seconds=fit_seconds,
-        descent_seconds=descent_seconds,
-        findings=replace(findings, seconds=findings.seconds + theory_seconds),
-        arrays=arrays,
-        seconds_a_step=descent.judging_context.seconds_a_step,
-    )
+    findings = replace(findings, seconds=findings.seconds + theory_seconds)
+    found = tuple(steps), descent.best, applied.scheme, features
+    took, seconds_a_step = (fit_seconds, descent_seconds), descent.judging_context.seconds_a_step
+    return Outcome(*found, *took, findings, arrays, seconds_a_step)
 
 
 def _check_sources(data: Dataset) -> None:

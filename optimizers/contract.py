@@ -23,9 +23,6 @@ class Objective(Protocol):
     def costs(self, weights: Array) -> Array:
         """Return the costs `(R,)`, mean over points."""
 
-    def gradient(self, weights: Array) -> Array:
-        """Return the gradients `(R, *shape)`."""
-
     def costs_and_gradient(self, weights: Array) -> tuple[Array, Array]:
         """Return the costs `(R,)` and the gradients `(R, *shape)` of one evaluation."""
 

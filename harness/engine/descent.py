@@ -103,9 +103,10 @@ def empty_histories(train: Problem, test: Problem | None, records: int, start: A
     # Both problems are of one task: misclassifications are counted in both or in neither.
     has_test, counts = test is not None, train.classify
     recorded = True, counts, has_test, has_test and counts
-    shape = len(start), records + 1
-    histories: Any = [np.full(shape, np.nan) if is_recorded else None for is_recorded in recorded]
-    return Histories(*histories, np.full(len(start), -1), start.copy())
+    empty: Any = (np.full((len(start), records + 1), np.nan) if each else None for each in recorded)
+    cost, misclassified, test_cost, test_misclassified = empty
+    ends = np.full(len(start), -1), start.copy()
+    return Histories(cost, misclassified, test_cost, test_misclassified, *ends)
 
 
 class Midway(NamedTuple):
@@ -267,10 +268,6 @@ class _ProblemObjective:
     def costs(self, weights: Array) -> NDArray[np.float64]:
         """Return the costs `(R,)` at weights `(R, *shape)`."""
         return self.problem.evaluate(weights, with_gradient=False).costs
-
-    def gradient(self, weights: Array) -> Array:
-        """Return the gradient `(R, *shape)` at weights of that shape."""
-        return self.costs_and_gradient(weights)[1]
 
     def costs_and_gradient(self, weights: Array) -> tuple[NDArray[np.float64], Array]:
         """Return the costs `(R,)` and the gradient `(R, *shape)` at weights `(R, *shape)`."""

@@ -1,5 +1,7 @@
 """Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -149,20 +151,12 @@ class Hessian:
         """
         from scipy.sparse.linalg import LinearOperator, eigsh
 
-        operator = LinearOperator(
-            (self.size, self.size),
-            matvec=lambda v: self.times(v.reshape(self.shape)).ravel() - shift * v,
-            dtype=np.float64,
-        )
-        eigenvalues = eigsh(
-            operator,
-            k=2 if which == "BE" else 1,
-            which=which,
-            v0=np.random.default_rng(0).standard_normal(self.size),
-            ncv=min(KRYLOV_SIZE, self.size),
-            tol=tolerance,
-            maxiter=restarts,
-            return_eigenvectors=False,
-            rng=0,
-        )
-        return [float(value) for value in np.sort(eigenvalues) + shift]
+        def multiply(vector: Array) -> Array:
+            return self.times(vector.reshape(self.shape)).ravel() - shift * vector
+
+        operator = LinearOperator((self.size, self.size), matvec=multiply, dtype=np.float64)
+        count, ncv = 2 if which == "BE" else 1, min(KRYLOV_SIZE, self.size)
+        v0 = np.random.default_rng(0).standard_normal(self.size)
+        options: Any = {"ncv": ncv, "tol": tolerance, "maxiter": restarts, "rng": 0}
+        values = eigsh(operator, count, which=which, v0=v0, return_eigenvectors=False, **options)
+        return [float(value) for value in np.sort(values) + shift]

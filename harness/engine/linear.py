@@ -17,7 +17,7 @@ from normbench.datasets.on_disk.points import Points, as_array, give_back
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Array, Cost, Problem, Share, Sums, differentiate
+from normbench.engine.problem import Array, Cost, Evaluation, Problem, Share, differentiate
 from normbench.normalizers.decomposition import blocks as blocks_of
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
@@ -64,14 +64,12 @@ class Linear:
         count = problem.count_threads(runs * problem.classes * multiplied / PARALLEL_WORK)
         # How many points are evaluated at once: they stay in a cache with their scores.
         width = 0 if isinstance(problem.points, SparsePoints) else problem.points.shape[1]
-        numbers = runs * problem.classes + width
-        size = max(1, BLOCK_BYTES // (problem.points.dtype.itemsize * numbers))
+        bytes_per_point = problem.points.dtype.itemsize * (runs * problem.classes + width)
+        size = max(1, BLOCK_BYTES // bytes_per_point)
         spans = threads.split(slice(0, points), count)
         return [[(slice(0, runs), threads.blocks(span, size))] for span in spans]
 
-    def prepare(
-        self, problem: Problem, weights: Array, is_step: bool
-    ) -> tuple[Array, Array | None]:
+    def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Any:
         """Return what the sums over all blocks of points need of weights `(R, *shape)`.
 
         They are the weights as they are multiplied with the points, `(R, C, N + 1)` or, without the
@@ -89,14 +87,12 @@ class Linear:
         by_class = weights.swapaxes(0, 1)
         return np.subtract(by_class[:-1], by_class[-1], order="C"), bounds
 
-    def sums(
-        self, problem: Problem, prepared: Any, x: Any, targets: Array, with_gradient: bool
-    ) -> Sums:
-        """Return the sums over points x (p, N) with targets (p,), without the penalty."""
+    def sums(self, problem: Problem, prepared: Any, x: Any, y: Array, with_gradient: bool) -> Any:
+        """Return the sums over points x (p, N) with targets y (p,), without the penalty."""
         weights, bounds = prepared
         first, second, width = weights.shape
         is_left_out = self._is_class_left_out(problem)
-        scores = np.empty((first + is_left_out, second, len(targets)), weights.dtype)
+        scores = np.empty((first + is_left_out, second, len(y)), weights.dtype)
         scores[first:] = 0
         multiplied = scores[:first].reshape(first * second, -1)
         multiply(weights.reshape(-1, width), x, multiplied)
@@ -108,17 +104,15 @@ class Linear:
             is_rounding = np.abs(by_run) < bounds[:, None, None]
             if is_rounding.any():  # else the assignment would take as long as the comparison
                 by_run[is_rounding] = 0
-        costs, counts = differentiate(
-            problem.cost, by_run, targets, problem.classify, with_gradient
-        )
+        costs, counts = differentiate(problem, by_run, y, with_gradient)
         if not with_gradient:
-            return Sums(costs, counts, None)
+            return Evaluation(costs, None, counts)
         gradient = np.empty_like(weights)
         multiply_back(multiplied, x, gradient.reshape(-1, width))
         if is_left_out:
             both = np.concatenate([gradient, -gradient.sum(axis=0, keepdims=True)])
             gradient = np.ascontiguousarray(both.swapaxes(0, 1))
-        return Sums(costs, counts, gradient)
+        return Evaluation(costs, gradient, counts)
 
     def _is_class_left_out(self, problem: Problem) -> bool:
         """Return whether the weights of one class less are multiplied."""
@@ -178,13 +172,9 @@ def score_curvatures(cost: Cost, scores: Array, targets: Array) -> Array:
     slopes = grad(lambda s: plain(s[None], targets)[0])
     # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
     pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
-    second_derivatives = np.empty((len(scores), *scores.shape))
-    row = np.zeros_like(scores)
-    for c in range(len(scores)):  # the derivatives of the slopes in score c, of all points at once
-        row[c] = 1
-        second_derivatives[c] = pull_back(row)
-        row[c] = 0
-    return second_derivatives
+    # For each c the derivatives of the slopes in score c, of all points at once.
+    units = (np.broadcast_to(unit[:, None], scores.shape) for unit in np.eye(len(scores)))
+    return np.stack([pull_back(unit) for unit in units])
 
 
 class LinearHessian(Hessian):

@@ -12,17 +12,9 @@ from autograd.tracer import getval, new_box, toposort
 
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differentiate
+from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Share, differentiate
 from normbench.models import Mlp
-from normbench.models.network import (
-    AFFINE_KINDS,
-    BATCH,
-    RUNNING_KINDS,
-    WEIGHT,
-    Forward,
-    Layout,
-    Moments,
-)
+from normbench.models.network import AFFINE_KINDS, BATCH, RUNNING_KINDS, WEIGHT, Forward, Layout
 from normbench.optimizers import Optimizer
 from normbench.optimizers.contract import State, Update
 
@@ -33,8 +25,6 @@ ARRAYS_PER_ACTIVATION = 12
 RUNNING_SHARE = 0.1
 # Numbers in the activations of a layer of all runs from which a second thread pays.
 PARALLEL_ACTIVATIONS = 300_000
-# Of some runs, the weights `(R, D)` and what points are normalized by: None for their own moments.
-Prepared = tuple[Array, Sequence[Moments] | None]
 
 
 @dataclass(frozen=True)
@@ -89,30 +79,29 @@ class Network:
             for span in threads.split(slice(0, runs), count)
         ]
 
-    def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Prepared:
-        """See `Linear.prepare`: the moments of a record are running ones or the training's."""
+    def prepare(self, problem: Problem, weights: Array, is_step: bool) -> Any:
+        """See `Linear.prepare`: the weights, and the moments that points are normalized by.
+
+        Those of a record are running ones or the training's; None for the points' own.
+        """
         return weights, None if is_step else self._given_moments(problem, weights)
 
-    def sums(
-        self, problem: Problem, prepared: Prepared, x: Any, targets: Array, with_gradient: bool
-    ) -> Sums:
+    def sums(self, problem: Problem, prepared: Any, x: Any, y: Array, with_gradient: bool) -> Any:
         """See `Linear.sums`."""
         layout, (weights, given) = self.layout(problem), prepared
         arrays = layout.split(weights)
         boxes, roots = _boxes(arrays) if with_gradient else (arrays, [])
-        passed = self.mlp.forward(layout, boxes, x, given, targets)
+        passed = self.mlp.forward(layout, boxes, x, given, y)
         scores = np.array(getval(passed.scores), order="C")  # a copy: it becomes the derivative
-        costs, counts = differentiate(
-            problem.cost, scores, targets, problem.classify, with_gradient
-        )
+        costs, counts = differentiate(problem, scores, y, with_gradient)
         if not with_gradient:
-            return Sums(costs, counts, None)
+            return Evaluation(costs, None, counts)
         gradient = layout.join(_pull_back(passed.scores, scores, roots, arrays))
         # A step moves running statistics towards those of its points; a record has them as moments.
         if given is None and layout.trained < layout.size:
             seen = layout.join([getval(array) for pair in passed.moments for array in pair])
             gradient[:, layout.trained :] = weights[:, layout.trained :] - seen
-        return Sums(costs, counts, gradient)
+        return Evaluation(costs, gradient, counts)
 
     def descended(self, problem: Problem) -> slice:
         """See `Linear.descended`: all weights but running statistics, which are the last."""
@@ -144,24 +133,22 @@ class Network:
             passed = self._forward(problem, weights[None], given)
         return [np.asarray(values[0]) for values in passed.outputs]
 
-    def _given_moments(self, problem: Problem, weights: Array) -> Sequence[Moments] | None:
+    def _given_moments(self, problem: Problem, weights: Array) -> list[Any] | None:
         """Return the moments that recorded points are normalized by, under weights `(R, D)`.
 
         They are the running moments or those of the training's points; None for the moments of the
         recorded points themselves, or of a model that normalizes over no points.
         """
-        if not self.mlp.needs_all_points or self.mlp.statistics == BATCH:
-            return None
         if self.mlp.has_running_statistics:
             layout = self.layout(problem)
             groups = zip(layout.groups, layout.split(weights))
             running = [array for group, array in groups if group.kind in RUNNING_KINDS]
             return list(zip(running[::2], running[1::2]))  # of each layer a mean, then a spread
-        return self._forward(problem.training, weights).moments if problem.training else None
+        is_own = not self.mlp.needs_all_points or self.mlp.statistics == BATCH
+        source = None if is_own else problem.training
+        return self._forward(source, weights).moments if source else None
 
-    def _forward(
-        self, problem: Problem, weights: Array, given: Sequence[Moments] | None = None
-    ) -> Forward:
+    def _forward(self, problem: Problem, weights: Array, given: Any = None) -> Forward:
         """Return what the layers make of all points of a problem under weights `(R, D)`."""
         layout = self.layout(problem)
         arrays = layout.split(weights)
@@ -204,42 +191,37 @@ def _pull_back(
 
 
 class NetworkHessian(Hessian):
-    """The second derivatives of a network's mean cost at one model's weights, by autograd."""
+    """The second derivatives of a network's mean cost at one model's weights, by autograd.
+
+    They are of the mean cost plus the penalty, of the cost's plain formula and under the moments of
+    all points, in float64; the gradient is traced once, when the first product is asked for.
+    """
 
     def __init__(self, problem: Problem, weights: Array) -> None:
         self.problem, self.weights, self.shape = problem, weights, weights.shape
-        self.layout: Layout = problem.model.layout(problem)
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(D,)`, by a derivative of the gradient."""
         with QUIET():
-            product = self._pull_back(self.layout.split(direction[None].astype(np.float64)))
-        return np.asarray(self.layout.join(product)[0])
-
-    def _mean_cost(self, arrays: Sequence[Any]) -> Any:
-        """Return the mean cost plus the penalty, as autograd can differentiate it twice.
-
-        It uses the cost's plain formula and the moments of all points, in float64.
-
-        arrays: one `(1, *shape)` for each group of the layout, which autograd may trace.
-        """
-        problem, cost = self.problem, getattr(self.problem.cost, "formula", self.problem.cost)
-        x = problem.points.astype(np.float64, copy=False)
-        passed = problem.model.mlp.forward(self.layout, arrays, x, targets=problem.targets)
-        value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
-        for group, array in zip(self.layout.groups, arrays):
-            if group.kind == WEIGHT and problem.is_penalized:
-                value = value + problem.l2 * (array**2).sum()
-        return value
+            layout: Layout = self.problem.model.layout(self.problem)
+            product = self._pull_back(layout.split(direction[None].astype(np.float64)))
+            return np.asarray(layout.join(product)[0])
 
     @cached_property
     def _pull_back(self) -> Callable[[Sequence[Array]], Sequence[Array]]:
-        """A function from a direction to the Hessian times it, which is traced once.
+        """A function from a direction to the Hessian times it, each as arrays of the layout."""
+        problem, cost = self.problem, getattr(self.problem.cost, "formula", self.problem.cost)
+        x, layout = problem.points.astype(np.float64, copy=False), problem.model.layout(problem)
 
-        Direction and product are one array `(1, *shape)` for each group of the layout.
-        """
-        with QUIET():
-            pull_back, _ = make_vjp(grad(self._mean_cost), self.layout.split(self.weights[None]))
+        def mean_cost(arrays: Sequence[Any]) -> Any:
+            passed = problem.model.mlp.forward(layout, arrays, x, targets=problem.targets)
+            value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
+            for group, array in zip(layout.groups, arrays):
+                if group.kind == WEIGHT and problem.is_penalized:
+                    value = value + problem.l2 * (array**2).sum()
+            return value
+
+        pull_back: Any = make_vjp(grad(mean_cost), layout.split(self.weights[None]))[0]
         return pull_back
 
 
@@ -269,7 +251,7 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
     def init(weights: Array) -> State:
         return optimizer.init(weights[:, :trained])
 
-    # It takes no objective: `check_model` refuses rules that use one.
+    # It takes no objective: `checks` refuses rules that use one.
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         sizes = step_size
         if affine_step is not None:

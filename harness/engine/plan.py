@@ -138,11 +138,12 @@ def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> P
         # A fold of cross-validation may have fewer points than a batch: all of them are then one.
         order = settings.batch_order, settings.batch_seed, settings.records_per_pass
         batches = Batches(count, min(settings.batch, count), *order)
-    if train.linear is None and train.model.mlp.has_running_statistics and batches is None:
+    mlp = None if train.linear else train.model.mlp
+    if mlp and mlp.has_running_statistics and batches is None:
         # One batch of all points: its statistics move the running ones at each step.
         batches = Batches(count, count, CYCLIC)
-    if train.linear is None and train.model.mlp.needs_all_points and batches is not None:
-        note = STATISTICS_NOTES.get(train.model.mlp.statistics, "")
+    if mlp and mlp.needs_all_points and batches:
+        note = STATISTICS_NOTES.get(mlp.statistics, "")
     statistics: Statistics | None = None
     if settings.statistics != FITTED:
         moving = settings.statistics, settings.window, scheme, data, batches

@@ -1,8 +1,8 @@
 """A cost of a model's weights on points: one `Problem` for all models, points and batches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -27,12 +27,12 @@ class Evaluation(NamedTuple):
     """The result of one pass over the points, for each of R runs.
 
     costs: `(R,)`, mean over points. gradient: `(R, *shape)`, or None. misclassifications: `(R,)`,
-    or None for real targets.
+    or None for real targets. Of some of the points the entries are sums.
     """
 
     costs: NDArray[np.float64]
     gradient: Array | None
-    misclassifications: Counts | None
+    misclassifications: Any
 
     def of(self, mask: NDArray[np.bool_]) -> "Evaluation":
         """Return the evaluation of those runs whose mask `(R,)` is true."""
@@ -40,16 +40,9 @@ class Evaluation(NamedTuple):
         return Evaluation(*parts)
 
 
-class Sums(NamedTuple):
-    """Sums over some points: costs `(R,)`, counts `(R,)`, gradient `(R, *shape)` if asked for."""
-
-    costs: Array
-    counts: Counts | int
-    gradient: Array | None
-
-
 # What a thread sums, one after another: some runs, and the blocks of their points.
 Share = list[tuple[slice, list[slice]]]
+Parts = Iterable[tuple[slice, Evaluation]]  # the sums of some runs, over some points
 
 
 @dataclass(frozen=True)
@@ -83,8 +76,7 @@ class Problem:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape of one model's weights; those of R models are `(R, *shape)`."""
-        shape: tuple[int, ...] = self.model.shape(self.points.shape[1], self.classes)
-        return shape
+        return tuple(self.model.shape(self.points.shape[1], self.classes))
 
     @cached_property
     def entry_sizes(self) -> Array:
@@ -142,25 +134,26 @@ class Problem:
         is_step, count = rows is not None, len(self.targets) if rows is None else len(rows)
         is_drawn = is_step and isinstance(self.points, np.memmap)
 
-        def sum_block(prepared: Any, block: slice) -> Sums:
+        def sum_block(prepared: Any, block: slice) -> Evaluation:
             some: Any = block if rows is None else rows[block]
             x = take_rows(self.points, some) if is_drawn else self.points[some]
-            sums: Sums = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
+            sums: Evaluation = self.model.sums(self, prepared, x, self.targets[some], with_gradient)
             give_back(x)
             return sums
 
-        def sum_share(share: Share) -> list[tuple[slice, Sums]]:
-            sums_of_runs = []
+        def sum_share(share: Share) -> list[tuple[slice, Evaluation]]:
+            parts = []
             with QUIET():  # a thread does not inherit the caller's setting
                 for runs, blocks in share:
                     prepared = self.model.prepare(self, weights[runs], is_step)
-                    sums = reduce(_add, (sum_block(prepared, block) for block in blocks))
-                    sums_of_runs.append((runs, sums))
-            return sums_of_runs
+                    of_blocks = ((slice(None), sum_block(prepared, block)) for block in blocks)
+                    parts.append((runs, _total(of_blocks, weights[runs], with_gradient)))
+            return parts
 
         shares = self.model.shares(self, len(weights), count, is_step)
         parts = list(chain(*threads.map_parallel(sum_share, shares)))
-        costs, counts, gradient = _join(parts, weights) if len(parts) > 1 else parts[0][1]
+        is_one = len(parts) == 1  # of all runs and points
+        costs, gradient, counts = parts[0][1] if is_one else _total(parts, weights, with_gradient)
         with QUIET():
             size = size or count
             costs /= size
@@ -171,7 +164,7 @@ class Problem:
                 costs += count / size * penalty
                 if gradient is not None:
                     gradient += count / size * slopes
-        return Evaluation(costs, gradient, np.asarray(counts) if self.classify else None)
+        return Evaluation(costs, gradient, counts if self.classify else None)
 
     def count_threads(self, work: float) -> int:
         """Return how many threads share work, in multiples of that from which a second pays.
@@ -194,45 +187,38 @@ class Problem:
         return hessian
 
 
-def _add(total: Sums, sums: Sums) -> Sums:
-    """Return sums added to a total, whose arrays are changed."""
-    if total.gradient is not None:
-        np.add(total.gradient, sums.gradient, out=total.gradient)
-    np.add(total.costs, sums.costs, out=total.costs)
-    return total._replace(counts=total.counts + sums.counts)
-
-
-def _join(parts: Sequence[tuple[slice, Sums]], weights: Array) -> Sums:
-    """Return the sums of all runs from those of some runs, of some points."""
+def _total(parts: Parts, weights: Array, with_gradient: bool) -> Evaluation:
+    """Return the sums of all runs from parts, each of some runs and some points."""
     costs, counts = np.zeros(len(weights)), np.zeros(len(weights), dtype=np.int64)
-    gradient = None if parts[0][1].gradient is None else np.zeros_like(weights)
+    gradient = np.zeros_like(weights) if with_gradient else None
     for runs, sums in parts:
-        _add(Sums(costs[runs], 0, None if gradient is None else gradient[runs]), sums)
-        counts[runs] += sums.counts
-    return Sums(costs, counts, gradient)
+        costs[runs] += sums.costs
+        counts[runs] += sums.misclassifications
+        if gradient is not None:
+            gradient[runs] += sums.gradient
+    return Evaluation(costs, gradient, counts)
 
 
 def differentiate(
-    cost: Cost, scores: Array, targets: Array, classify: bool, with_derivative: bool
+    problem: Problem, scores: Array, targets: Array, with_derivative: bool
 ) -> tuple[Array, Counts | int]:
     """Return costs and misclassified points, sums over points; scores become the derivative.
 
     Args:
-        cost: A function of scores and targets.
+        problem: The cost, and whether misclassified points are counted.
         scores: `(R, C, p)`. The derivative of the cost by them is written in their place; without
             a derivative they are undefined afterwards.
         targets: (p,).
-        classify: Whether misclassified points are counted.
         with_derivative: Whether the derivative is needed.
 
     Returns:
         Costs `(R,)`, and counts `(R,)`, or 0 where they are not counted.
     """
-    fused = getattr(cost, "fused", None)
-    if fused is not None:
-        costs, fused_counts = fused(scores, targets)
+    cost: Any = problem.cost
+    if hasattr(cost, "fused"):
+        costs, fused_counts = cost.fused(scores, targets)
         return costs, 0 if fused_counts is None else fused_counts
-    counts = count_misclassified(scores, targets) if classify else 0
+    counts = count_misclassified(scores, targets) if problem.classify else 0
     if not with_derivative:
         return cost(scores, targets), counts
     pull_back, costs = make_vjp(lambda s: cost(s, targets), scores)

@@ -103,7 +103,7 @@ class Rounds:
             if k in iterations:
                 observe(k, alive, self.to_given(weights))
 
-        if 0 in self.snapshots:  # else an earlier command began the grid
+        if 0 in self.snapshots:  # else they were too many, or an earlier command began the grid
             for k, remaining in self.snapshots.items():
                 observe_given(k, *remaining)
         else:
@@ -133,6 +133,7 @@ class Rounds:
             shadow are left out.
         """
         epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
+        axes = tuple(range(1, start.ndim))  # all but that of the runs
 
         def draw_direction(run: int, number: int) -> Array:
             """Return the direction in which a shadow's start is moved, of any length."""
@@ -144,9 +145,10 @@ class Rounds:
         def descend_moved(runs: Array, numbers: Sequence[int]) -> Array:
             """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs."""
             directions = np.stack([draw_direction(run, each) for run in runs for each in numbers])
-            directions /= _measure_lengths(directions)
+            directions /= np.linalg.norm(directions, axis=axes, keepdims=True)
             runs = np.repeat(runs, len(numbers))
-            distance = _measure_lengths(histories.weights[runs] - start[runs])
+            travelled = (histories.weights[runs] - start[runs]).astype(np.float64)
+            distance = np.linalg.norm(travelled, axis=axes, keepdims=True)
             move = SHADOW_DISTANCE[start.dtype.name] * distance * directions
             moved_start = (start[runs] + move).astype(start.dtype)
             moved_runs = self.train, None, self.optimizer, moved_start, sizes[runs], self.plan
@@ -170,12 +172,3 @@ class Rounds:
             for run, costs in zip(doubtful.tolist(), descend_moved(doubtful, EXTRA_SHADOWS)):
                 shadows[run] = np.concatenate([shadows[run], costs])
         return shadows
-
-
-def _measure_lengths(vectors: Array) -> Array:
-    """Return the lengths `(R, 1, ..)` of vectors `(R, *shape)`, in float64."""
-    rows = vectors.reshape(len(vectors), -1).astype(np.float64)
-    largest = np.abs(rows).max(axis=1, keepdims=True)  # whose square may overflow
-    rows /= np.where(largest > 0, largest, 1.0)
-    lengths = largest[:, 0] * np.sqrt((rows**2).sum(axis=1))
-    return np.asarray(lengths.reshape(-1, *[1] * (vectors.ndim - 1)))

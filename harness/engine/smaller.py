@@ -18,7 +18,6 @@ from normbench.engine.problem import Array, Problem
 from normbench.optimizers import Optimizer
 
 MIN_POINT_ENTRIES = 1_000_000  # numbers in the points: below, a step is too short to gain
-MAX_SQUARABLE = 1e150  # of points and targets: the squares of larger ones overflow
 MAX_TRIANGLE_FEATURES = 2000  # of points on a disk, whose triangle always pays off
 MIN_FEATURE_RATIO = 2  # times as many features as coordinates of the span, at least
 # Rows of a block that is decomposed, in columns of the triangle.
@@ -77,17 +76,16 @@ def _without_zero_columns(given: Smaller) -> Smaller:
     is_used = np.any(train.points, axis=0) | start[:, :, 1:].any(axis=(0, 1))
     if is_used.all() or np.ndim(train.l2) == 2:
         return given
-    used = np.flatnonzero(is_used)
-    l2 = train.l2[used] if isinstance(train.l2, np.ndarray) else train.l2
-    with_bias = np.concatenate([[0], 1 + used])
+    l2 = train.l2[is_used] if isinstance(train.l2, np.ndarray) else train.l2
+    with_bias = np.r_[True, is_used]
 
     def to_given(weights: Array) -> Array:
-        all_weights = np.zeros((*weights.shape[:2], len(is_used) + 1), weights.dtype)
+        all_weights = np.zeros((*weights.shape[:2], len(with_bias)), weights.dtype)
         all_weights[:, :, with_bias] = weights
         return all_weights
 
-    smaller = replace(train, points=train.points.take(used, axis=1), l2=l2)
-    smaller_test = test and smaller.held_out(test.points.take(used, axis=1), test.targets)
+    smaller = train.on(train.points.compress(is_used, axis=1), l2)
+    smaller_test = test and smaller.held_out(test.points.compress(is_used, axis=1), test.targets)
     return Smaller(smaller, smaller_test, start[:, :, with_bias], to_given)
 
 
@@ -99,13 +97,13 @@ def _is_triangular(given: Smaller, work: float) -> bool:
     train = given.train
     x, count, width = train.points, len(train.targets), train.points.shape[1] + 2
     is_least_squares = train.traits.squares and not train.classify and train.classes == 1
-    if not is_least_squares or x.dtype != np.float64 or not can_be_squared(train.targets):
+    if not is_least_squares or x.dtype != np.float64 or not _can_be_squared(train.targets):
         return False
     if not is_in_memory(x):
         return width <= MAX_TRIANGLE_FEATURES
     setup = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
     saved = 4.0 * (count - width) * (width - 1) * work
-    return setup < saved and can_be_squared(x)
+    return setup < saved and _can_be_squared(x)
 
 
 def _on_triangle(given: Smaller) -> Smaller:
@@ -135,9 +133,9 @@ def _triangle_of(problem: Problem) -> Problem:
     return replace(problem, model=Linear(has_bias_column=True), points=rows, targets=upper[:, -1])
 
 
-def can_be_squared(*arrays: Array) -> bool:
-    """Return whether no number is so large that its square would overflow; False for NaN."""
-    return all(array.min() > -MAX_SQUARABLE and array.max() < MAX_SQUARABLE for array in arrays)
+def _can_be_squared(array: Array) -> bool:
+    """Return whether no square of a number overflows; False for NaN."""
+    return bool(np.isfinite(np.vdot(array, array)))
 
 
 def _is_in_span(given: Smaller, optimizer: Optimizer, work: float) -> bool:
@@ -146,10 +144,9 @@ def _is_in_span(given: Smaller, optimizer: Optimizer, work: float) -> bool:
     The rule must be rotation equivariant and need gradients alone, and the penalty must treat all
     features equally. The setup of some `4 N K^2` operations must take less than what steps save.
     """
-    train = given.train
-    if not optimizer.rotation_equivariant or optimizer.uses_objective:
-        return False
-    if np.ndim(train.l2) or train.points.dtype != np.float64:
+    train, is_equivariant = given.train, optimizer.rotation_equivariant
+    is_plain = train.points.dtype == np.float64 and not np.ndim(train.l2)
+    if not is_equivariant or optimizer.uses_objective or not is_plain:
         return False
     points, features = train.points.shape
     coordinates = points + len(_nonzero_rows(given.start))

@@ -6,7 +6,7 @@ import numpy as np
 
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.on_disk.points import as_array, iterate_blocks
+from normbench.datasets.on_disk.points import iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import Applied
@@ -104,15 +104,15 @@ def _same_function_weights(
     slopes = drawn_weights[:, :, 1:] @ inverse
     bias = drawn_weights[:, :, 0] - slopes @ scheme_map.image
     weights = np.concatenate([bias[:, :, None], slopes], axis=2)
-    # The shortest solution misses points that the scheme does not keep apart: compare all scores.
-    scale = np.where(deviations > 0, deviations, np.inf)  # a constant feature has no part in scores
+    # The shortest solution misses points that the scheme does not keep apart: compare all scores. A
+    # constant feature has no part in them.
+    wanted = drawn_weights[:, :, 1:] / np.where(deviations > 0, deviations, np.inf)
+    gap = slopes @ scheme_map.matrix - wanted
     largest_gap, largest_score = 0.0, 0.0
-    for block, rows in iterate_blocks(x, small_block_size(x)):
-        scaled = (rows - scheme_map.centre) / scale
-        expected_scores = drawn_weights[:, :, 1:] @ scaled.T + drawn_weights[:, :, :1]
-        block_scores = slopes @ as_array(z[block]).T.astype(np.float64) + bias[:, :, None]
-        largest_gap = max(largest_gap, np.abs(block_scores - expected_scores).max())
-        largest_score = max(largest_score, np.abs(expected_scores).max())
+    for _, rows in iterate_blocks(x, small_block_size(x)):
+        centred = (rows - scheme_map.centre).T
+        largest_gap = max(largest_gap, np.abs(gap @ centred).max())
+        largest_score = max(largest_score, np.abs(wanted @ centred).max())
     if largest_gap > SAME_SCORE_TOLERANCE[settings.precision] * largest_score:
         raise UserError(error.format("does not keep all training points apart"))
     return weights

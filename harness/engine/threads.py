@@ -6,11 +6,8 @@ the time; and where other programs use the cores, the library's threads wait for
 product.
 """
 
-import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -19,10 +16,6 @@ from typing import Any, TypeVar
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
-MAX_POOL_THREADS = 1024
-# Parameters of glibc's `mallopt`, and the bytes beyond which memory goes back to the system.
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-KEPT_BYTES, MAX_HEAP_ARRAY_BYTES = 1 << 28, 1 << 25
 
 
 @lru_cache(maxsize=1)
@@ -32,10 +25,8 @@ def available_threads() -> int:
     It is asked before the first limit: points are split equally within a limit, too, so that costs
     have the same rounding.
     """
-    pool_sizes = [
-        pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"
-    ]
-    return max(pool_sizes, default=1)
+    pools = _controller().info()
+    return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
 
 
 def count_worthwhile(work: float) -> int:
@@ -67,13 +58,11 @@ def blocks(span: slice, size: int) -> list[slice]:
     ]
 
 
-def limit_threads(entries: int) -> AbstractContextManager[Any]:
+def limit_threads(entries: int) -> Any:
     """Limit the library to one thread for matrices of so few entries that more do not pay."""
     available_threads()
-    limit: Any = _controller().limit(
-        limits=1 if entries < MAX_ONE_THREAD_ENTRIES else None, user_api="blas"
-    )
-    return limit
+    count = 1 if entries < MAX_ONE_THREAD_ENTRIES else None
+    return _controller().limit(limits=count, user_api="blas")
 
 
 def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
@@ -90,7 +79,6 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         The values, in the order of the arguments. An exception of `work` is raised here, after all
         threads have ended.
     """
-    _keep_pages()
     if len(arguments) == 1:
         return [work(arguments[0])]
     # Else the library would start threads of its own inside each of these.
@@ -104,15 +92,6 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
 
 
 @lru_cache(maxsize=1)
-def _keep_pages() -> None:
-    """Let glibc keep the pages of freed arrays: each step needs as many, and new ones are slow."""
-    library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if hasattr(library, "mallopt"):
-        library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
-        library.mallopt(MMAP_THRESHOLD, MAX_HEAP_ARRAY_BYTES)
-
-
-@lru_cache(maxsize=1)
 def _controller() -> Any:
     """Return the controller of the library's threads, made once: it searches loaded libraries."""
     from threadpoolctl import ThreadpoolController
@@ -123,4 +102,4 @@ def _controller() -> Any:
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
     """Return a pool, which is kept for later calls and starts a thread where none is idle."""
-    return ThreadPoolExecutor(MAX_POOL_THREADS, thread_name_prefix="points")
+    return ThreadPoolExecutor(1024, "points")

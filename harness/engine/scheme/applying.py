@@ -60,7 +60,8 @@ def check_scheme(scheme: Any) -> None:
             f"normalizer {name}: is not a transformer, with fit and transform; name one, or give "
             "an object of one, such as sklearn.preprocessing.StandardScaler()"
         )
-    if _needs_targets(scheme):
+    has_tags = hasattr(scheme, "__sklearn_tags__")
+    if has_tags and get_tags(scheme).target_tags.required:
         raise UserError(
             f"normalizer {name}: learns from the targets, and a normalization scheme sees the "
             "points alone; choose a transformer that does without targets"
@@ -68,14 +69,6 @@ def check_scheme(scheme: Any) -> None:
     if hasattr(scheme, "_parameter_constraints"):  # scikit-learn can check them before the fit
         with named_errors(f"normalizer {name}"):
             scheme._validate_params()
-
-
-def _needs_targets(scheme: Any) -> bool:
-    """Return whether a transformer, or one of its members, says that its fit requires targets."""
-    has_tags = hasattr(scheme, "__sklearn_tags__")
-    if has_tags and get_tags(scheme).target_tags.required:
-        return True
-    return any(map(_needs_targets, member_schemes(scheme)))
 
 
 @contextmanager
