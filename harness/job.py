@@ -135,9 +135,9 @@ def run(
         step = steps[number]
         steps[number] = replace(step, metrics={**step.metrics, **metrics}, series=series)
     findings = replace(findings, seconds=findings.seconds + theory_seconds)
-    found = tuple(steps), descent.best, applied.scheme, features
-    took, seconds_a_step = (fit_seconds, descent_seconds), descent.judging_context.seconds_a_step
-    return Outcome(*found, *took, findings, arrays, seconds_a_step)
+    judged = tuple(steps), descent.best, applied.scheme, features
+    timings, seconds_a_step = (fit_seconds, descent_seconds), descent.judging_context.seconds_a_step
+    return Outcome(*judged, *timings, findings, arrays, seconds_a_step)
 
 
 def _check_sources(data: Dataset) -> None:

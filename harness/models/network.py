@@ -40,7 +40,7 @@ START_VARIANCES: dict[str, Callable[[int, int], float]] = {
     "he": lambda inputs, outputs: 2 / inputs,
     "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
 }
-CHOICES = {  # of the options of a network, beside numbers
+NETWORK_CHOICES = {  # of the options of a network, beside numbers
     "activation": formulas.ACTIVATIONS,
     "normalize": NORMALIZATIONS,
     "place": (BEFORE, AFTER),
@@ -170,7 +170,7 @@ class Mlp:
         sizes = values.check_list("model.hidden", self.hidden, rule)
         checked = (values.check_integer("model.hidden", size, at_least=1) for size in sizes)
         object.__setattr__(self, "hidden", tuple(checked))
-        for name, choices in CHOICES.items():
+        for name, choices in NETWORK_CHOICES.items():
             check_choice(f"model.{name}", getattr(self, name), choices)
         values.check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
         if self.affine_step is not None:

@@ -9,14 +9,12 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, optimizers
-from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.descent import SavedDescents
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.recording.reuse.identity import identity
 from tests import door
-from tests.cases import names
 from tests.door import Batches, DescentFile, descend
 
 P, N, PASSES = 23, 4, 3
@@ -176,19 +174,6 @@ def test_no_smaller_problem_stands_in_for_a_batch():
         assert not np.allclose(mine[1:], history(run(job(*wide, iterations=30, batch=None)))[1:])
 
 
-@pytest.mark.parametrize("name", names("optimizer"))
-def test_an_optimizer_that_needs_more_than_a_gradient_refuses_a_batch(name):
-    rule = build("optimizer", options("optimizer", name))
-    made = job(*points(), optimizer=rule, iterations=2)
-    needs = rule.curved or rule.gridless or name == "line_search"
-    assert rule.uses_objective == needs
-    if needs:
-        with pytest.raises(UserError, match=r"batch=5: the optimizer needs all points.*batch=null"):
-            check(made)
-    else:
-        assert np.isfinite(history(run(made), 0)).all()
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -317,13 +302,3 @@ def test_threads_share_a_batch(monkeypatch, is_own):
     door.share_work(monkeypatch, 2, 8 * (N + 2), 3)
     mine = history(run(job(x, y, cost)))
     np.testing.assert_allclose(mine, loop(x, y, 0.1, 5, "shuffled", logistic=True), rtol=1e-12)
-
-
-def test_an_optimizer_that_asks_for_the_objective_takes_no_batch_whatever_it_says():
-    def step(weights, gradient, state, step_size, objective):
-        return weights - step_size * objective.gradient(weights), state
-
-    rule = optimizers.Optimizer(step, uses_objective=True)
-    assert np.isfinite(history(run(job(*points(), optimizer=rule, batch=None)))).all()
-    with pytest.raises(UserError, match=r"batch=5: the optimizer needs all points.*batch=null"):
-        check(job(*points(), optimizer=rule))

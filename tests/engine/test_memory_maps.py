@@ -246,7 +246,7 @@ def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
 @pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
 def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch):
     monkeypatch.setattr(
-        "normbench.engine.scheme.learned.available_bytes", lambda: 8 * 700_000
+        "normbench.engine.scheme.applying.available_bytes", lambda: 8 * 700_000
     )  # 2 columns
     """And nothing of other points that it has learned of before."""
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)

@@ -80,7 +80,7 @@ def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
         return normalize(scheme, x, *_)
 
     monkeypatch.setattr("normbench.preparation.time", Clock)
-    monkeypatch.setattr("normbench.engine.preconditioner.normalize", fit)
+    monkeypatch.setattr("normbench.engine.scheme.probed.normalize", fit)
     settings = Settings((0.01,), 2, refine=False, shadows=False, theory="none")
     scheme = FunctionTransformer()
     made = run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))

@@ -159,7 +159,7 @@ def test_a_descent_that_is_cut_off_goes_on_to_the_bit(tmp_path, monkeypatch, kin
         ({"statistics": "window"}, "normalizer.window=null: .*normalizer.window=1000"),
         ({"window": 5}, "normalizer.window=5: statistics=fitted; .* to no other"),
         ({"statistics": "window", "window": 0}, "normalizer.window=0: "),
-        ({"statistics": "running", "start": "same_function"}, "moves with the statistics"),
+        ({"statistics": "running", "start": "same_function"}, "move with the statistics"),
     ],
 )
 def test_mistakes_are_told_in_a_line(settings, said):
@@ -179,5 +179,5 @@ def test_a_rehearsal_sees_all_points():
 def test_a_scheme_that_refuses_a_batch_says_so():
     with pytest.raises(UserError, match=r"statistics=batch: PCASphere refuses .* a larger batch"):
         run(job(PCASphere(), statistics="batch", batch=1))
-    with pytest.raises(UserError, match="l2_in=features would be another penalty"):
+    with pytest.raises(UserError, match=r"cost.l2_in=transformed; use these"):
         check(replace(job(l2=0.1, statistics="batch"), l2_in="features"))

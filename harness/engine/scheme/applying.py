@@ -4,6 +4,7 @@ Of a memory map one block is in memory at a time, unless a scheme needs all poin
 points stay sparse: each feature is scaled, and a mean is subtracted as an offset.
 """
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -60,8 +61,7 @@ def check_scheme(scheme: Any) -> None:
             f"normalizer {name}: is not a transformer, with fit and transform; name one, or give "
             "an object of one, such as sklearn.preprocessing.StandardScaler()"
         )
-    has_tags = hasattr(scheme, "__sklearn_tags__")
-    if has_tags and get_tags(scheme).target_tags.required:
+    if _needs_targets(scheme):
         raise UserError(
             f"normalizer {name}: learns from the targets, and a normalization scheme sees the "
             "points alone; choose a transformer that does without targets"
@@ -69,6 +69,18 @@ def check_scheme(scheme: Any) -> None:
     if hasattr(scheme, "_parameter_constraints"):  # scikit-learn can check them before the fit
         with named_errors(f"normalizer {name}"):
             scheme._validate_params()
+
+
+def _needs_targets(scheme: Any) -> bool:
+    """Return whether the fit of a transformer, or of one of its members, requires targets.
+
+    A transformer says so by its scikit-learn tag, or by a parameter `y` of `fit` without a default.
+    """
+    if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
+        return True
+    y = inspect.signature(scheme.fit).parameters.get("y") if hasattr(scheme, "fit") else None
+    needed = y is not None and y.default is inspect.Parameter.empty
+    return needed or any(map(_needs_targets, member_schemes(scheme)))
 
 
 @contextmanager
@@ -128,13 +140,19 @@ def normalize(
             point, or needs more memory or disk than there is. The message names it.
     """
     with named_errors(f"normalizer {name_scheme(scheme)}"):
-        if is_in_memory(x):
-            x, x_test = x.view(), x_test.view()
-            x.flags.writeable = x_test.flags.writeable = False
+        x, x_test = map(_protect, (x, x_test))
         fit_scheme(scheme, x, moments)
         z = transform_points(scheme, x, dtype)
         z_test = transform_points(scheme, x_test, dtype, z.shape[1]) if len(x_test) else z[:0]
         return z, z_test
+
+
+def _protect(x: Points) -> Points:
+    """Return a read-only view of an array, because other jobs use the same points."""
+    if is_in_memory(x):
+        x = x.view()
+        x.flags.writeable = False
+    return x
 
 
 def fit_scheme(scheme: Any, x: Points, moments: Moments | None = None) -> None:
@@ -230,8 +248,8 @@ def _fit_by_columns(scheme: RobustScaler, x: Array) -> None:
         columns = [rows[:, first : first + per_pass].copy() for _, rows in iterate_blocks(x)]
         copies.append(clone(scheme).fit(_as_float64(np.concatenate(columns))))
     for name in ("center_", "scale_"):  # None in all schemes where the option is off
-        found = [getattr(copy, name) for copy in copies]
-        setattr(scheme, name, None if found[0] is None else np.concatenate(found))
+        parts = [getattr(copy, name) for copy in copies]
+        setattr(scheme, name, None if parts[0] is None else np.concatenate(parts))
     scheme.n_features_in_ = x.shape[1]
 
 
