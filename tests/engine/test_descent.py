@@ -229,21 +229,6 @@ def test_a_run_ends_where_an_entry_of_its_gradient_overflows():
     assert descend(train, None, rule, start, np.array([0.1]), door.plan(3)).diverged_at == [0]
 
 
-def test_a_gradient_is_made_where_a_step_follows_and_nowhere_else(monkeypatch):
-    x, y = data("softmax", 1, np.random.default_rng(8))
-    train = problem("softmax", 1, x, y)
-    asked, evaluate = [], type(train).evaluate
-
-    def note(self, weights, with_gradient):
-        asked.append(with_gradient)
-        return evaluate(self, weights, with_gradient=with_gradient)
-
-    monkeypatch.setattr(type(train), "evaluate", note)
-    rule = build("optimizer", options("optimizer", "gradient_descent"))
-    descend(train, train, rule, np.zeros((1, 1, FEATURES + 1)), np.array([0.1]), door.plan(3))
-    assert asked == [True, False] * 3 + [False, False]  # of training and test points
-
-
 CURVED = [("least_squares", 1), ("least_squares", 3), ("softmax", 1), ("squared_margin", 1)]
 
 

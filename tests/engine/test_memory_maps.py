@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import QuantileTransformer
 
 from normbench.choices import build, import_target, options
 from normbench.costs import multiclass_softmax
@@ -17,7 +16,7 @@ from normbench.datasets.on_disk import points
 from normbench.engine.scheme.applying import fit_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.normalizers.decomposition import Moments, mean_and_covariance, moment_rows
+from normbench.normalizers.decomposition import Moments
 from tests import door
 from tests.cases import names
 from tests.door import mapped
@@ -129,11 +128,6 @@ def test_other_settings_have_the_histories_of_points_in_memory(rng, one, setting
     assert_same_histories(whole, other, rtol=1e-4 if is_single else 1e-10)
 
 
-def test_a_scheme_that_is_no_affine_map_has_no_function_to_start_from(rng):
-    with pytest.raises(UserError, match="no affine map"):
-        ran(made(*cloud(rng)), "quantile", start="same_function", read=True)
-
-
 @pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("load", "cost"),
@@ -169,27 +163,6 @@ def assert_same_findings(whole, other):
         assert mine.metrics.keys() == theirs.metrics.keys()
 
 
-@pytest.mark.parametrize("l2_in", ["transformed", "features"])
-def test_a_penalty_is_on_the_same_weights(rng, l2_in):
-    x, y = cloud(rng, classes=3)
-    found = []
-    for read in (False, True):
-        data = made(x, y, classes=3)
-        job = Job(
-            dataset=replace(data, x=mapped(x)) if read else data,
-            cost=import_target("cost", options("cost", "multiclass_softmax")["_target_"]),
-            normalizer=scheme("pca_sphere"),
-            optimizer=build("optimizer", options("optimizer", "adam")),
-            settings=Settings(STEP_SIZES, 40, start="normal", theory="full"),
-            l2=0.01,
-            l2_in=l2_in,
-        )
-        found.append(run(job))
-    assert_same_histories(*found, rtol=1e-9)
-    least, other = (outcome.findings.metrics["theory/minimum"] for outcome in found)
-    assert least == pytest.approx(other, rel=1e-9)
-
-
 def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
     monkeypatch.setattr("normbench.measures.contract.MAX_SHOWN_POINTS", 100)
     x, y = cloud(rng)
@@ -211,36 +184,6 @@ def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
             read.arrays["hessian"][place], whole.arrays["hessian"][place], rtol=1e-6
         )
     assert ran(wide, "standard", record=("fit",), read=True).arrays["fit"]
-
-
-def test_a_shown_point_is_among_those_that_are_shown(rng, monkeypatch):
-    monkeypatch.setattr("normbench.measures.contract.MAX_SHOWN_POINTS", 50)
-    x, y = cloud(rng)
-    for read in (False, True):
-        shown = ran(made(x, y), "pca", record=("components",), shown_point=777, read=read)
-        np.testing.assert_array_equal(
-            shown.arrays["components"]["original"], x[777].astype(np.float32)
-        )
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e8])
-def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
-    x, _ = cloud(rng, count=9000, condition=1e4, offset=offset)
-    mean, covariance = mean_and_covariance(mapped(x))
-    centred = x - x[0]
-    exact = np.array([np.sum(column.astype(np.longdouble)) for column in centred.T]) / len(x)
-    np.testing.assert_allclose(
-        mean - x[0], np.asarray(exact, float), rtol=1e-12, atol=2e-8 * (offset > 0)
-    )
-    expected = np.cov((centred - np.asarray(exact, float)).T, bias=True)
-    size = np.abs(expected).max()
-    np.testing.assert_allclose(covariance, expected, rtol=1e-12, atol=1e-12 * size)
-    few = moment_rows(mapped(x)) - mean
-    assert len(few) == 7
-    np.testing.assert_allclose(few.mean(axis=0), 0, atol=1e-14 + 1e-16 * offset)
-    np.testing.assert_allclose(
-        few.T @ few / len(few), expected, rtol=1e-12, atol=(1e-12 + 1e-15 * offset) * size
-    )
 
 
 @pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
@@ -278,16 +221,6 @@ def test_second_derivatives_are_those_of_points_in_memory(rng, l2):
     near = {"atol": 1e-9 * np.abs(expected.matrix()).max()}
     np.testing.assert_allclose(found.matrix(), expected.matrix(), **near)
     np.testing.assert_allclose(found.times(direction), expected.times(direction), **near)
-
-
-@pytest.mark.parametrize("subsample", [None, 500])
-def test_quantiles_are_learned_from_a_sample_or_from_all(rng, subsample):
-    x, _ = cloud(rng)
-    whole, read = (QuantileTransformer(n_quantiles=50, subsample=subsample) for _ in range(2))
-    fit_scheme(read, mapped(x), Moments(mapped(x)))
-    if subsample is None:
-        np.testing.assert_array_equal(read.transform(x), whole.fit(x).transform(x))
-    assert np.isfinite(read.transform(x)).all()
 
 
 def test_a_file_that_changes_during_the_descent_fails_the_job(rng, tmp_path):

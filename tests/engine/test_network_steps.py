@@ -14,7 +14,7 @@ from normbench.engine.plan import plan_of
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from tests import door
-from tests.door import Batches, DescentFile, descend
+from tests.door import DescentFile, descend
 from tests.engine.test_batches import StoppedError, Updates
 
 POINTS, FEATURES, CLASSES = 13, 4, 3
@@ -41,20 +41,6 @@ def of_points(network, points):
 def plan(network, **settings):
     """Return the plan of a job of twelve iterations."""
     return plan_of(Settings((0.1,), iterations=12, **settings), network, None, None)
-
-
-@pytest.mark.parametrize("normalize", ["none", "batch", "zca"])
-@pytest.mark.parametrize("l2", [0.0, 0.1])
-def test_the_gradient_of_a_batch_is_that_of_its_points_alone(normalize, l2):
-    network, batches = problem(Mlp([5], normalize=normalize), l2), Batches(POINTS, 5, "once")
-    weights = start_of(network, 2)
-    for update in range(3):
-        points = batches.points_of(update)
-        share = len(points) / 5
-        expected = share * of_points(network, points).evaluate(weights).gradient
-        gradient = door.plan(1, batches).gradient(network, weights, update)
-        np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-15)
-    assert len(points) == 3
 
 
 def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating():

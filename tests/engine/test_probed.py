@@ -11,7 +11,6 @@ from normbench.engine.scheme.probed import (
     Effects,
     find_effects,
     probe,
-    sample_rows,
 )
 from normbench.normalizers import PCARotation
 
@@ -57,12 +56,6 @@ def test_a_direction_that_is_scaled_down_is_no_dropped_one():
         assert find_effects(*probed(small)) == Effects(False, False, scales, True)
 
 
-@pytest.mark.parametrize("shift", [[0, 5.0, 0], -POINTS.mean(axis=0) * [1, 1, 0]])
-def test_what_shifts_some_features_alone_does_not_centre(shift):
-    found = find_effects(*probed(FunctionTransformer(lambda x: x + shift)))
-    assert found == Effects(centres=False, shifts=True, scales=False, rotates=False)
-
-
 @pytest.mark.parametrize("bent", [0, 1, 2])
 def test_a_scheme_that_bends_one_feature_is_not_affine(bent):
     def bend(x):
@@ -70,23 +63,6 @@ def test_a_scheme_that_bends_one_feature_is_not_affine(bent):
 
     assert probed(FunctionTransformer(bend))[0] is None
     assert probed("quantile")[0] is None
-
-
-def test_points_that_a_map_is_tried_on_are_spread_over_all():
-    assert sample_rows(5).tolist() == [0, 1, 2, 3, 4]
-    assert sample_rows(256).tolist() == [*range(256)]
-    rows = sample_rows(100_000)
-    assert (len(rows), rows[0], rows[-1]) == (256, 0, 99_999)
-    assert np.ptp(np.diff(rows)) <= 1
-
-
-@pytest.mark.parametrize("bend", [np.tanh, lambda column: column])
-def test_a_feature_that_is_bent_beside_a_large_one_is_found(bend):
-    milliseconds = 1.7e12 + 3e10 * POINTS[:, 0]
-    x = np.column_stack([milliseconds, POINTS[:, 1]])
-    scheme = FunctionTransformer(lambda x: np.column_stack([x[:, 0], bend(x[:, 1])]))
-    z = scheme.fit_transform(x)
-    assert (probe(scheme, x, z) is None) == (bend is np.tanh)
 
 
 class Affine:
@@ -116,20 +92,6 @@ def test_a_map_is_found_by_a_step_along_each_feature(spread):
     np.testing.assert_allclose(found.matrix, MATRIX, atol=1e-9)
     np.testing.assert_allclose(found.centre, x.mean(axis=0), atol=1e-15)
     np.testing.assert_allclose(found.image, MATRIX @ found.centre + [7.0, 0.1], rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("spread", "constant"), [((2.0, 1e-11, 0.0), {1: 1, 2: 1}), ((0.0, 3.0, 1e-10), {0: 5})]
-)
-def test_steps_are_the_deviations_or_the_size_of_a_constant_feature(spread, constant):
-    seen = []
-    scheme = Affine(MATRIX, np.array([7.0, 0.1]), lambda z: z)
-    true = scheme.transform
-    scheme.transform = lambda x: seen.append(x) or true(x)
-    _, x, _ = fitted(scheme, spread=spread)
-    expected = x.std(axis=0)
-    expected[[*constant]] = [*constant.values()]
-    np.testing.assert_allclose((seen[0] - seen[0][0])[1:], np.diag(expected), rtol=1e-9, atol=1e-14)
 
 
 def refuse(z):

@@ -57,31 +57,6 @@ def test_only_a_run_that_rises_has_shadows(problem):
     assert np.abs(ends - histories.cost[3, -1]).max() > 1e-3 * histories.cost[-1, 0]
 
 
-def test_a_shadow_is_moved_by_its_step_size_and_start_alone(problem, monkeypatch):
-    starts = np.zeros((2, *problem.shape))
-    starts[1] = 0.1
-    noted = []
-
-    def note(train, test, optimizer, start, *parts, **more):
-        noted.append(start)
-        return descend(train, test, optimizer, start, *parts, **more)
-
-    monkeypatch.setattr(rounds_module, "descend", note)
-
-    def directions(sizes):
-        """Return where the first shadows of the last step size's two runs are moved to."""
-        Rounds(
-            problem, None, starts, lambda w: w, gradient_descent(), door.plan(ITERATIONS), True
-        ).descend(sizes)
-        moved = noted[1][-2:] - starts
-        noted.clear()
-        return moved / np.linalg.norm(moved, axis=(1, 2), keepdims=True)
-
-    alone, among_others = directions([100.0]), directions(SIZES)
-    np.testing.assert_allclose(alone, among_others, atol=1e-3)  # the start's digits are lost
-    assert np.abs(alone[0] - alone[1]).max() > 0.1
-
-
 def test_a_run_that_has_diverged_needs_no_shadow(problem):
     # A share of the start's cost, which every run stays above.
     rounds = replace(rounds_of(problem), far=1e-3)
@@ -127,16 +102,6 @@ def test_a_descent_that_is_cut_off_in_any_round_goes_on_to_the_same_numbers(prob
     assert np.array_equal(whole.shadows[3], resumed.shadows[3])
     made_before = file.calls - after
     assert made_before <= 2 * ITERATIONS - after + 4  # finished descents are not made again
-
-
-@pytest.mark.parametrize("others", [SIZES[:2], [2 * size for size in SIZES]])
-def test_finished_rounds_of_another_descent_are_made_again(problem, others):
-    file = File(ITERATIONS + 20)
-    with pytest.raises(InterruptedError):
-        rounds_of(problem, file).descend(SIZES)
-    file.after = -1
-    fewer = rounds_of(problem, file).descend(others)
-    assert np.array_equal(fewer.cost, rounds_of(problem).descend(others).cost)
 
 
 def noted_rounds(monkeypatch, costs):

@@ -8,7 +8,7 @@ from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
-from normbench.job import Job, check, run
+from normbench.job import Job, run
 from normbench.models import Mlp
 from tests.cases import names
 
@@ -68,8 +68,3 @@ def test_gains_step_by_the_schedule_or_by_their_own_size():
 def test_a_schedule_is_passes_and_a_factor(wrong):
     with pytest.raises(UserError, match="step_schedule="):
         job(step_schedule=wrong)
-
-
-def test_an_optimizer_of_its_own_step_sizes_takes_no_schedule():
-    with pytest.raises(UserError, match="chooses its own step sizes"):
-        check(job(optimizers.lbfgs(), step_schedule=(3, 0.5)))

@@ -1,7 +1,5 @@
 """The columns of a scheme: found by name, position or kind, again in each fold, or refused."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,14 +8,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from normbench import compare, names, optimizers
-from normbench.choices import build, chain, on_columns, options, preconditioned
+from normbench.choices import build, chain, on_columns, options
 from normbench.costs import softmax
 from normbench.datasets import Sampling, UserError, make_dataset
 from normbench.datasets.tables import TableOptions, find_features, table_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
-from tests.door import mapped
 
 RNG = np.random.default_rng(2)
 FRAME = pd.DataFrame(
@@ -51,11 +48,6 @@ GRID = {"step_sizes": [0.1, 1.0], "iterations": 10}
 )
 def test_columns_are_found_as_they_are_named(columns, positions):
     assert find_features(DATA, columns, "normalizer.columns") == positions
-
-
-def test_numeric_columns_are_found_in_points_that_are_read():
-    points = make_dataset("read", mapped(DATA.x), DATA.y, class_names=["a", "b"], source="-")
-    assert find_features(points, "numeric", "normalizer.columns") == NUMERIC
 
 
 @pytest.mark.parametrize(
@@ -102,15 +94,6 @@ def test_compare_takes_columns_and_column_transformers_by_position_and_by_name()
     assert named.transformers[0][2] == ["age", "income"]  # that of the user stays as it was
 
 
-def test_two_column_transformers_are_told_apart():
-    schemes = [by_hand([0]), by_hand(NUMERIC)]
-    comparison = compare(FRAME, LABELS, encode=["city"], normalizers=schemes, **GRID)
-    assert list(comparison.table["scheme"]) == [
-        "StandardScaler on [0], passthrough on [1, 2, 3, 4, 5], drop on the rest",
-        "StandardScaler on [0, 4], passthrough on [1, 2, 3, 5], drop on the rest",
-    ]
-
-
 def test_a_column_transformer_that_names_no_column_is_a_line():
     named = ColumnTransformer([("s", StandardScaler(), ["agee"])])
     with pytest.raises(UserError, match=r"^transformers='agee': no such column; .*mean age"):
@@ -153,15 +136,6 @@ def test_a_link_of_a_chain_has_columns_of_its_own():
         run(job(chain([{"pca": {"components": 2}}, {"standard": {"columns": "numeric"}}])))
 
 
-def test_a_preconditioner_has_columns_too():
-    numeric = {"standard": {"columns": "numeric"}}
-    points = job(build("normalizer", options("normalizer", "identity")))
-    steps = replace(points, optimizer=preconditioned(numeric))
-    scaled = replace(points, normalizer=chain([numeric]))
-    costs = [run(each).steps[0].histories["train/cost"] for each in (steps, scaled)]
-    np.testing.assert_allclose(*costs, rtol=1e-9)
-
-
 @pytest.mark.parametrize("preconditions", [False, True])
 def test_columns_of_a_users_own_scheme_stay_as_they_were_named(preconditions):
     """A job selects the columns in its copy, of its normalizer and of a preconditioner."""
@@ -175,13 +149,6 @@ def test_columns_of_a_users_own_scheme_stay_as_they_were_named(preconditions):
         assert repr(scheme.get_params()) == before
     assert own.transformers[0][2] == ["age", "income"]
     assert not schemes[2].columns.feature_names
-
-
-def test_a_penalty_on_the_features_knows_the_columns():
-    some = replace(job(chain([{"standard": {"columns": "numeric"}}])), l2=0.1, l2_in="features")
-    plain = replace(some, normalizer=build("normalizer", options("normalizer", "standard")))
-    least = [run(each).findings.metrics["theory/minimum"] for each in (some, plain)]
-    assert least[0] == pytest.approx(least[1], rel=1e-8)
 
 
 def test_a_fold_without_a_category_has_the_same_columns():

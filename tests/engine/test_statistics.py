@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.preprocessing import (
-    FunctionTransformer,
     MinMaxScaler,
     QuantileTransformer,
     StandardScaler,
@@ -17,7 +16,6 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.normalizers import PCASphere, ZCASphere
 from normbench.recording.resume.checkpoints import DescentFile
-from normbench.rehearsal import rehearse
 from tests.engine.test_batches import StoppedError, Updates
 
 P, N, M, PASSES, STEP = 22, 3, 4, 3, 0.05
@@ -114,13 +112,6 @@ def test_the_statistics_of_a_batch_of_all_points_are_the_fitted_ones():
     np.testing.assert_allclose(moving, full, rtol=1e-12)
 
 
-def test_a_scheme_without_statistics_is_moved_by_none():
-    fitted = run(job(FunctionTransformer())).steps[0].histories["train/cost"]
-    for kind in ("batch", "running"):
-        moving = run(job(FunctionTransformer(), statistics=kind)).steps[0].histories["train/cost"]
-        np.testing.assert_allclose(moving, fitted, rtol=1e-12)
-
-
 def test_the_function_moves_without_a_step():
     """A step size that changes no digit: costs move with the statistics of a window alone."""
     still = Settings(
@@ -166,14 +157,6 @@ def test_mistakes_are_told_in_a_line(settings, said):
     with pytest.raises(UserError, match=said) as error:
         check(job(**settings))
     assert "\n" not in str(error.value)
-
-
-def test_a_rehearsal_sees_all_points():
-    """A user's own cost is tried on them before the run, and a mistake in it is told."""
-    asked = job(statistics="window", window=5)
-    points = []
-    rehearse(replace(asked, cost=lambda s, y: points.append(s.shape[2]) or asked.cost(s, y)))
-    assert max(points) == len(asked.dataset.x)
 
 
 def test_a_scheme_that_refuses_a_batch_says_so():

@@ -43,11 +43,6 @@ def test_normalized_layers_have_gains_and_shifts_behind_their_biases(normalize):
     assert shapes(normalize=normalize, affine=False) == LINEAR
 
 
-def test_normalized_weights_have_a_gain_alone():
-    kinds = [kind for _, kind, _ in shapes(normalize="weight")]
-    assert kinds == [*(2 * ["weight", "bias", "gain"]), "weight", "bias"]
-
-
 def test_running_statistics_stand_last_and_are_variances_or_covariances():
     batch = shapes(normalize="batch", affine=False, statistics="running")
     assert batch == [
@@ -138,29 +133,6 @@ def test_values_that_a_network_cannot_have_are_refused(fields, words):
         Mlp(**{"hidden": (4, 6)} | fields)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"normalize": "layer", "epsilon": "textbook"},
-        {"epsilon": "textbook"},
-        {"normalize": "weight"},
-        {"epsilon": 0.0, "newton_iterations": 1, "hidden": (1,)},
-    ],
-)
-def test_values_at_their_bounds_are_taken(fields):
-    fields = {"hidden": (4, 6)} | fields
-    model = Mlp(**fields)
-    assert {key: getattr(model, key) for key in fields} == fields
-
-
-@pytest.mark.parametrize(
-    ("normalize", "whole"),
-    [("none", False), ("layer", False), ("weight", False), ("batch", True), ("newton", True)],
-)
-def test_scores_depend_on_other_points_under_batch_and_whitening(normalize, whole):
-    assert Mlp((4,), normalize=normalize).needs_all_points is whole
-
-
 H = np.array([-3.0, -1.0, -0.25, 0.0, 0.5, 2.0]).reshape(1, 6, 1)
 ACTIVATED = {
     "tanh": np.tanh(H),
@@ -174,14 +146,6 @@ ACTIVATED = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_an_activation_is_the_function_of_its_name(name):
     np.testing.assert_allclose(formulas.activate(name, H), ACTIVATED[name], rtol=1e-14)
-
-
-def test_a_covariance_is_that_of_the_units(rng):
-    h = rng.standard_normal((2, 4, 9))
-    mean, covariance = formulas.covariance(h)
-    np.testing.assert_allclose(mean[..., 0], h.mean(axis=2))
-    for run in range(2):
-        np.testing.assert_allclose(covariance[run], np.cov(h[run], bias=True))
 
 
 def test_newtons_iteration_begins_at_the_identity_over_the_root_of_the_trace():

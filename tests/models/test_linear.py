@@ -91,16 +91,6 @@ def test_no_step_size_makes_it_diverge_and_the_least_cost_is_that_of_least_squar
     assert histories[1][-1] == pytest.approx(least_cost, rel=1e-6)
 
 
-def test_a_multiple_of_the_weights_is_the_same_function(rng, points):
-    network = problem(points, epsilon=0.0)
-    weights = start_of(network, 1, rng)
-    is_weight = door.layout(network).mark("weight", "bias")
-    scaled = np.where(is_weight, 8 * weights, weights)
-    first, second = network.evaluate(weights), network.evaluate(scaled)
-    np.testing.assert_array_equal(first.costs, second.costs)
-    np.testing.assert_array_equal(first.gradient[:, is_weight], 8 * second.gradient[:, is_weight])
-
-
 def test_its_start_is_drawn_and_the_ratio_to_the_largest_safe_step_is_withheld(points):
     outcome = run(job(points, linear("batch"), (0.1, 1.0), 20))
     assert outcome.steps[0].histories["train/cost"][0] > 0
