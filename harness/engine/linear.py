@@ -18,6 +18,7 @@ from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Cost, Evaluation, Problem, Share, differentiate
+from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import blocks as blocks_of
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
@@ -49,11 +50,10 @@ class Linear:
         """Return the shape of one model's weights, `(C, N + 1)`."""
         return scores, features if self.has_bias_column else features + 1
 
-    def start(
-        self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
-    ) -> Array:
-        """Return normal numbers `(count, *shape)` of this scale to start from."""
-        return scale * rng.standard_normal((count, *self.shape(features, scores)))
+    def start(self, settings: Settings, features: int, scores: int, rng: Any) -> Array:
+        """Return normal numbers `(starts, *shape)` of the scale of the settings to start from."""
+        shape = settings.starts, *self.shape(features, scores)
+        return np.asarray(settings.start_scale * rng.standard_normal(shape))
 
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
         """Return what each thread sums of so many runs and points, in blocks: a part of the points.

@@ -13,6 +13,7 @@ from autograd.tracer import getval, new_box, toposort
 from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Share, differentiate
+from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from normbench.models.network import AFFINE_KINDS, BATCH, RUNNING_KINDS, WEIGHT, Forward, Layout
 from normbench.optimizers import Optimizer
@@ -46,11 +47,9 @@ class Network:
         """Return the shape of one model's weights, `(D,)`."""
         return (_layout(self.mlp, features, scores).size,)
 
-    def start(
-        self, features: int, scores: int, count: int, scale: float, rng: np.random.Generator
-    ) -> Array:
+    def start(self, settings: Settings, features: int, scores: int, rng: Any) -> Array:
         """See `Linear.start`: the network has a scale of its own."""
-        return self.mlp.start(_layout(self.mlp, features, scores), count, rng)
+        return self.mlp.start(_layout(self.mlp, features, scores), settings.starts, rng)
 
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
         """See `Linear.shares`: threads share the points, or the runs where points are coupled.

@@ -146,8 +146,8 @@ def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> P
         note = STATISTICS_NOTES.get(mlp.statistics, "")
     statistics: Statistics | None = None
     if settings.statistics != FITTED:
-        moving = settings.statistics, settings.window, scheme, data, batches
-        statistics = Statistics(*moving, train.points.dtype, train.points.shape[1])
+        kind = settings.statistics, settings.window
+        statistics = Statistics(*kind, scheme, data, batches, train.points)
     return Plan(settings.records, batches, statistics, note)
 
 

@@ -58,7 +58,7 @@ def starting_weights(
     if settings.start == "zeros":
         return np.zeros((settings.starts, *shape))
     if settings.start == "normal":
-        return model.start(features, scores, settings.starts, settings.start_scale, rng)
+        return model.start(settings, features, scores, rng)
     weights = np.array(settings.start, dtype=object)  # rows of other lengths would not be floats
     # The weights of one score may be a list without rows, and so may those of a network.
     if weights.squeeze().shape != tuple(length for length in shape if length > 1):

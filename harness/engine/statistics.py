@@ -31,8 +31,7 @@ class Statistics:
     statistics of all points. Records under `batch` always use the statistics of all points.
 
     scheme: copies of it are fitted. data: the points before the scheme. batches: which points each
-    update sees, a `plan.Batches`. dtype: the type of the transformed points. features: how many
-    features the scheme gives on all points.
+    update sees, a `plan.Batches`. z: the training points under the scheme of all points.
 
     seen_until, is_seen, seen_scheme: under `running`, the update that was asked for last, the mask
     `(P,)` of the points seen up to it, and the scheme that has learned from them.
@@ -43,8 +42,7 @@ class Statistics:
     scheme: Any
     data: Dataset
     batches: Any
-    dtype: Any
-    features: int
+    z: Array
     seen_until: int = field(default=-1, init=False)
     is_seen: Array = field(init=False)
     seen_scheme: Any = field(default=None, init=False)
@@ -79,7 +77,7 @@ class Statistics:
             scheme = self._running_scheme(update) if is_running else self._latest_scheme(update)
             if scheme is None:
                 return None
-            z: Array = transform_points(scheme, x, self.dtype, self.features)
+            z: Array = transform_points(scheme, x, self.z.dtype, self.z.shape[1])
             return z
 
     def _latest_scheme(self, update: int) -> Any:

@@ -253,8 +253,7 @@ class Mlp:
         for group in layout.groups:
             array = np.zeros((count, *group.shape))
             if group.kind == WEIGHT:
-                outputs, inputs = group.shape
-                scale = self.start_scale
+                scale, (outputs, inputs) = self.start_scale, group.shape
                 if isinstance(scale, str):
                     scale = np.sqrt(START_VARIANCES[scale](inputs, outputs))
                 array = float(scale) * rng.standard_normal(array.shape)

@@ -18,13 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, Robu
 from sklearn.utils import get_tags
 
 from normbench.datasets import Dataset
-from normbench.datasets.on_disk.points import (
-    Array,
-    Points,
-    is_in_memory,
-    iterate_blocks,
-    transform_rows,
-)
+from normbench.datasets.on_disk.points import Points, is_in_memory, iterate_blocks, transform_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
 from normbench.normalizers.affine import find_affine_map, learns_by_blocks, member_schemes
@@ -197,7 +191,7 @@ def _fit_sparse(scheme: Any, x: SparsePoints) -> None:
     vars(scheme).update({**vars(uncentred), "with_mean": True, "mean_": csr.mean(axis=0)})
 
 
-def _fit_on_disk(scheme: Any, x: Array) -> None:
+def _fit_on_disk(scheme: Any, x: Points) -> None:
     """Fit a scheme on a memory map (P, N), in as few passes as its statistics need."""
     if isinstance(scheme, Pipeline):
         *before, last = member_schemes(scheme)
@@ -228,14 +222,14 @@ def _fit_on_disk(scheme: Any, x: Array) -> None:
         scheme.fit(_as_float64(x))
 
 
-def _fit_by_blocks(scheme: Any, x: Array, size: int | None = None) -> None:
+def _fit_by_blocks(scheme: Any, x: Points, size: int | None = None) -> None:
     """Fit a scheme on one block of rows after another, see `iterate_blocks`."""
     for block, rows in iterate_blocks(x, size):
         # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
         (scheme.partial_fit if block.start else scheme.fit)(_as_float64(rows))
 
 
-def _fit_by_columns(scheme: RobustScaler, x: Array) -> None:
+def _fit_by_columns(scheme: RobustScaler, x: Points) -> None:
     """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
 
     Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. A copy
@@ -253,13 +247,13 @@ def _fit_by_columns(scheme: RobustScaler, x: Array) -> None:
     scheme.n_features_in_ = x.shape[1]
 
 
-def _write_float64(x: Array, transform: Callable[[Array], Array]) -> Array:
+def _write_float64(x: Points, transform: Callable[[Points], Points]) -> Points:
     """Return a memory map, in float64, of what a function makes of rows of points x (P, N)."""
     width = transform(_as_float64(x[:1])).shape[1]
     return transform_rows(x, lambda rows: transform(_as_float64(rows)), width)
 
 
-def _as_float64(rows: Array) -> Array:
+def _as_float64(rows: Points) -> Points:
     """Return rows as float64."""
     return np.asarray(rows, dtype=np.float64)
 
@@ -291,7 +285,7 @@ def transform_points(scheme: Any, x: Points, dtype: Any, features: int = 0) -> P
         return x
     name = name_scheme(scheme)
 
-    def transform(rows: Array) -> Array:
+    def transform(rows: Points) -> Points:
         """Return rows (p, M), checked, of rows (p, N)."""
         output = scheme.transform(_as_float64(rows))
         fault = describe_fault(output, len(rows))

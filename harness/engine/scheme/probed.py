@@ -179,16 +179,14 @@ def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
         )
     x = np.concatenate(points).astype(np.float64, copy=False)
     z, _ = normalize(scheme, x, x[:0], "float64")  # without test points
-    declared, probed = find_affine_map(scheme), probe(scheme, x, z)  # the declared one is exact
-    if probed is None:
+    scheme_map = probe(scheme, x, z)
+    if scheme_map is None:
         raise UserError(
             f"{setting}: is not affine, so it has no preconditioner; take one that centres, scales "
             "or rotates, such as pca_sphere"
         )
-    matrix = declared.matrix if declared else probed.matrix
-    offset = declared.offset if declared else probed.image - probed.matrix @ probed.centre
-    matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
+    matrix, centre, image = scheme_map
     bias = np.eye(x.shape[1] + 1, 1)  # 1 above zeros, (N + 1, 1)
     assert optimizer.under is not None
-    under = optimizer.under(np.hstack([bias, np.vstack([offset, matrix.T])]))
+    under = optimizer.under(np.hstack([bias, np.vstack([image - matrix @ centre, matrix.T])]))
     return under._replace(scheme=scheme)  # its map has the size of the points' features
