@@ -124,21 +124,6 @@ def test_flat_pieces_have_no_second_derivative_not_even_rounding(name):
     assert not door.problem(cost, x, targets, False, 0.1, classes).hessian(weights).is_zero
 
 
-def test_what_curves_is_told_of_the_points_and_of_the_penalty():
-    x, flat = np.ones((3, 2)), np.zeros((1, 1, 3))
-    curved = np.array([[[0.0, 0.5, 0.0]]])
-    for second, l2, is_zero in (
-        (flat, 0.0, True),
-        (flat, np.zeros(2), True),
-        (curved, 0.0, False),
-        (flat, 0.1, False),
-        (flat, np.array([0.0, 0.1]), False),
-        (curved, np.array([0.0, 0.1]), False),
-    ):
-        assert LinearHessian(x, second, l2).is_zero == is_zero
-    assert LinearHessian(x, flat, np.array([0.0, 0.1])).largest_by_lanczos() == pytest.approx(0.2)
-
-
 @pytest.mark.parametrize("l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0]), np.diag([1.0, 2, 3]) + 0.5])
 def test_a_hessian_is_the_sum_over_points_of_products_with_their_blocks(l2):
     rng = np.random.default_rng(7)

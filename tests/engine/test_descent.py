@@ -260,30 +260,3 @@ def test_newton_takes_the_same_course_in_every_affine_picture_of_the_data(name, 
         # Measured: 4e-14.
         np.testing.assert_allclose(image.cost, plain.cost, rtol=1e-12)
         np.testing.assert_array_equal(image.misclassifications, plain.misclassifications)
-
-
-@pytest.mark.parametrize("classes", [1, 3])
-def test_newton_solves_least_squares_in_one_step(classes):
-    rng = np.random.default_rng(10)
-    x, y = data("least_squares", classes, rng)
-    design = np.insert(x, 0, 1, axis=1)
-    wanted = np.eye(classes)[y] if classes > 1 else y[:, None]
-    solution, *_ = np.linalg.lstsq(design, wanted, rcond=None)
-    rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
-    train = problem("least_squares", classes, x, y)
-    start = rng.standard_normal((1, classes, FEATURES + 1))
-    found = descend(train, None, rule, start, np.array([1.0]), door.plan(1))
-    np.testing.assert_allclose(found.weights[0], solution.T, rtol=1e-10, atol=1e-14)
-
-
-def test_a_singular_newton_step_retires_its_run_alone():
-    """Without ridge the multiclass perceptron, which is flat, has no Newton step at all."""
-    rng = np.random.default_rng(11)
-    x, y = data("multiclass_perceptron", 3, rng)
-    rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
-    train = problem("multiclass_perceptron", 3, x, y)
-    start = rng.standard_normal((2, 3, FEATURES + 1))
-    found = descend(train, None, rule, start, np.array([0.1, 1.0]), door.plan(5))
-    np.testing.assert_array_equal(found.diverged_at, 1)
-    assert np.isfinite(found.cost[:, 0]).all()
-    np.testing.assert_array_equal(found.weights, start)

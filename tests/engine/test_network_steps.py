@@ -1,6 +1,5 @@
 """Steps of networks: batches, running statistics, checkpoints, and step sizes of their own."""
 
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -145,20 +144,3 @@ def test_gains_and_shifts_step_by_a_size_of_their_own(rule):
     is_affine = door.layout(network).mark("gain", "shift")
     np.testing.assert_array_equal(stepped[0][:, ~is_affine], stepped[1][:, ~is_affine])
     np.testing.assert_array_equal(stepped[0][:, is_affine], stepped[2][:, is_affine])
-
-
-def test_evaluating_few_held_out_points_needs_no_more_memory_than_the_training_points():
-    """Its moments are those of all training points: these size the groups of runs."""
-    network = problem(Mlp([50], normalize="batch"), points=3000)
-    held_out = network.held_out(network.points[:2], network.targets[:2])
-    weights = start_of(network, 60)
-
-    def measure_peak(evaluated):
-        tracemalloc.start()
-        evaluated.evaluate(weights, with_gradient=False)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return peak
-
-    # Measured 0.9; all runs at once take 23 times as much.
-    assert measure_peak(held_out) < 2 * measure_peak(network)

@@ -112,17 +112,6 @@ def test_a_cost_of_ones_own_is_any_autograd_function(rng):
     np.testing.assert_allclose(hessians(train, weights)[0], design.T @ design / POINTS, rtol=1e-11)
 
 
-def test_the_points_and_weights_are_left_as_they_were(rng):
-    for name, classes in CASES:
-        train, weights = problem(COSTS[name], classes, rng)
-        before = [array.copy() for array in (train.points, train.targets, weights)]
-        train.evaluate(weights)
-        train.evaluate(weights, with_gradient=False)
-        hessians(train, weights)
-        for array, kept in zip((train.points, train.targets, weights), before):
-            np.testing.assert_array_equal(array, kept)
-
-
 def test_a_diverging_run_warns_of_nothing_in_any_thread(rng, monkeypatch):
     door.share_work(monkeypatch, 7, 8 * (FEATURES + RUNS), 2)
     train, weights = problem(COSTS["least_squares"], 1, rng)

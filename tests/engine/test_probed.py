@@ -7,7 +7,6 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench.choices import build, options
 from normbench.engine.scheme.probed import (
-    AffineMap,
     Effects,
     find_effects,
     probe,
@@ -133,31 +132,3 @@ def test_points_of_single_precision_may_be_as_far_off_as_their_rounding(error, i
 
     found, _, _ = fitted(Affine(MATRIX, np.array([7.0, 0.1])), rounded)
     assert (found is not None) == is_map
-
-
-@pytest.mark.parametrize(
-    ("matrix", "offset", "effects"),
-    [
-        (np.eye(3), [0, 0, 0], Effects(False, False, False, False)),
-        (np.ones(3), [0, 0, 0], Effects(False, False, False, False)),
-        (np.array([1.0, 2.0, 1.0]), [0, 0, 0], Effects(False, False, True, False)),
-        (np.array([1.0, 1.0, 1 + 1e-7]), [0, 0, 0], Effects(False, False, False, False)),
-        (np.eye(3)[[2, 0, 1]], [0, 0, 0], Effects(False, False, False, False)),
-        (2 * np.eye(3)[[2, 0, 1]], [0, 0, 0], Effects(False, False, True, False)),
-        (np.eye(3), [0, 1.0, 0], Effects(False, True, False, False)),
-        (np.eye(3), [0, 1e-8, 0], Effects(False, False, False, False)),
-        (np.eye(3)[:2], "centre", Effects(True, True, False, False)),
-        (np.eye(3), "centre but one", Effects(False, True, False, False)),
-    ],
-)
-def test_what_a_map_does_is_told_up_to_rounding(matrix, offset, effects):
-    centre = POINTS.mean(axis=0)
-    full = np.diag(matrix) if matrix.ndim == 1 else matrix
-    if isinstance(offset, str):
-        image = np.zeros(len(full))
-        image[-1] = 1.0 if offset == "centre but one" else 0.0
-    else:
-        image = full @ centre + offset
-    scheme_map = AffineMap(matrix, centre, image)
-    z = (POINTS - centre) @ full.T + image
-    assert find_effects(scheme_map, z) == effects

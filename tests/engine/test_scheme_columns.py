@@ -164,14 +164,3 @@ def test_a_fold_without_a_category_has_the_same_columns():
     assert [moved.columns.feature_names[n] for n in moved.columns.positions] == [
         *("age", "city=Oslo", "city=Rome")
     ]
-
-
-def test_a_scheme_that_learns_from_targets_is_refused_on_columns_too():
-    class Greedy(StandardScaler):
-        def fit(self, X, y):
-            return super().fit(X)
-
-    with pytest.raises(UserError, match="normalizer Greedy: learns from the targets"):
-        run(job(on_columns(Greedy(), "numeric")))
-    with pytest.raises(UserError, match="ColumnTransformer: learns from the targets"):
-        run(job(ColumnTransformer([("g", Greedy(), [0])])))

@@ -86,12 +86,6 @@ def test_step_sizes_are_a_set_in_ascending_order():
     assert optimizers.momentum(np.float32(0.5)).steady
 
 
-def test_what_is_not_set_is_as_the_settings_say():
-    made = Settings([0.1])
-    assert (made.iterations, made.start, made.starts, made.seed) == (100, "zeros", 1, 0)
-    assert (made.start_scale, made.precision, made.theory) == (0.1, "float64", "auto")
-
-
 def test_settings_at_their_bounds_are_taken():
     start, record = [[0, 1.5], [-2, 3]], ["path"]
     made = Settings([0.1, 1], iterations=0, seed=0, start=start, record=record)

@@ -75,11 +75,6 @@ def test_no_start_is_zeros_but_where_zero_weights_have_the_least_cost(cost, sche
     check(made)
 
 
-def test_a_scheme_that_gives_points_up_starts_perceptrons_from_normal():
-    few = job(options("normalizer", "pca") | {"components": 3}, "normal")
-    assert with_default_start(replace(few, cost=costs.perceptron)).settings.start == "normal"
-
-
 @pytest.mark.parametrize("statistics", ["batch", "running", "window"])
 def test_under_statistics_that_move_perceptrons_start_from_normal(statistics):
     moving = {"batch": 50, "statistics": statistics}

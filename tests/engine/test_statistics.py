@@ -112,17 +112,6 @@ def test_the_statistics_of_a_batch_of_all_points_are_the_fitted_ones():
     np.testing.assert_allclose(moving, full, rtol=1e-12)
 
 
-def test_the_function_moves_without_a_step():
-    """A step size that changes no digit: costs move with the statistics of a window alone."""
-    still = Settings(
-        (1e-300,), iterations=3, batch=M, start="normal", statistics="window", window=5
-    )
-    costs_of_window = run(replace(job(), settings=still)).steps[0].histories["train/cost"]
-    assert len(set(costs_of_window)) == 4
-    fitted = replace(still, statistics="fitted", window=None)
-    assert len(set(run(replace(job(), settings=fitted)).steps[0].histories["train/cost"])) == 1
-
-
 @pytest.mark.quick_cases(5)
 @pytest.mark.parametrize(("kind", "window"), [("running", None), ("window", 6), ("batch", None)])
 @pytest.mark.parametrize("order", ["shuffled", "replacement"])

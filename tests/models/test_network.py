@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from normbench.costs import least_squares, multiclass_softmax, softmax
+from normbench.costs import multiclass_softmax
 from normbench.engine import network as problems
 from normbench.engine import threads
 from normbench.models import Mlp
@@ -214,17 +214,3 @@ def test_a_start_has_the_variance_of_its_rule(rule):
             assert part.var() == pytest.approx(expected[rule], rel=0.05)
         elif group.kind != "weight":
             assert np.all(part == (group.kind == "gain"))
-
-
-@pytest.mark.parametrize(("cost", "classes"), [(softmax, 2), (least_squares, 0)])
-def test_costs_of_one_score_descend(rng, cost, classes):
-    x = rng.standard_normal((40, 2))
-    targets = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
-    network = door.network(Mlp([8]), cost, x, targets, classes == 2, 1)
-    weights = network.model.mlp.start(door.layout(network), 1, rng)
-    first = network.evaluate(weights)
-    for _ in range(300):
-        weights = weights - 0.3 * network.evaluate(weights).gradient
-    last = network.evaluate(weights)
-    assert last.costs[0] < 0.3 * first.costs[0]
-    assert (last.misclassifications is None) == (classes == 0)
