@@ -59,20 +59,8 @@ class SparsePoints:
         return max(self.csr.nnz, 1) / max(self.size, 1)
 
     def __getitem__(self, rows: slice | Array) -> "SparsePoints":
-        """Return some rows (p, N), by a slice without a step, a mask (P,), or indices (p,)."""
-        if not isinstance(rows, slice):
-            return SparsePoints(self.csr[rows], self.offset)
-        from scipy import sparse
-
-        first, last, _ = rows.indices(len(self))
-        # Row i holds the stored entries from indptr[i] to below indptr[i + 1].
-        indptr = self.csr.indptr[first : max(first, last) + 1]
-        stored = slice(indptr[0], indptr[-1])
-        csr = sparse.csr_array((len(indptr) - 1, self.shape[1]), dtype=self.dtype)
-        # The arrays are assigned, since the slices of `csr_array` are copies.
-        csr.data, csr.indices = self.csr.data[stored], self.csr.indices[stored]
-        csr.indptr = indptr - indptr[0]
-        return SparsePoints(csr, self.offset)
+        """Return some rows (p, N), by a slice, a mask (P,), or indices (p,)."""
+        return SparsePoints(self.csr[rows], self.offset)
 
     def toarray(self) -> Array:
         """Return the points as an array (P, N), with their zeros."""

@@ -6,16 +6,15 @@ import pytest
 
 from normbench import costs
 from normbench.choices import build, options
-from normbench.datasets import (
-    Sampling,
+from normbench.datasets import Sampling, split
+from normbench.datasets.bundled import breast_cancer, diabetes, wine
+from normbench.datasets.sampling import (
     assign_folds,
     draw_subset,
     hold_out,
+    keep_classes,
     set_fit_points,
-    split,
 )
-from normbench.datasets.bundled import breast_cancer, diabetes, wine
-from normbench.datasets.sampling import keep_classes
 from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
@@ -47,8 +46,8 @@ def test_a_seed_makes_a_subset_and_none_keeps_all():
 
 def test_a_table_s_medians_are_of_the_points_that_are_left():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 100.0] * 5, "y": list("pqpq") * 5})
-    settings = TableOptions((), (), "median", ())
-    data = table_dataset("t", frame, -1, "classes", settings, source="made")
+    settings = TableOptions(fill="median", target=-1, task="classes")
+    data = table_dataset("t", frame, settings, source="made")
     few = draw_subset(data, 4, 0)
     known = few.columns.frame["a"]
     assert np.array_equal(few.x[:, 0], known.fillna(known.median()))
@@ -137,6 +136,6 @@ def test_classes_are_kept_by_their_names_and_numbered_anew():
 
 def test_kept_classes_of_a_table_are_filled_by_their_own_points():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 50.0, 70.0], "y": [0, 0, 0, 1, 1]})
-    options = TableOptions(fill="median")
-    data = table_dataset("t", frame, "y", "classes", options, source="made")
+    options = TableOptions(fill="median", target="y", task="classes")
+    data = table_dataset("t", frame, options, source="made")
     assert keep_classes(data, [0]).x[:, 0].tolist() == [1, 2, 3]
