@@ -27,23 +27,15 @@ class SparsePoints:
 
     @classmethod
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
-        """Return any sparse matrix of scipy as points of a type.
+        """Return a sparse matrix (P, N), in any of scipy's formats, as points of a type.
 
-        The points share the memory of a matrix that is canonical CSR (no entry twice, columns in
-        order) of that type already, in contiguous arrays. The matrix is never changed.
-
-        Args:
-            matrix: A sparse matrix (P, N), in any of scipy's formats.
-            dtype: The type.
+        The matrix stays as it is.
         """
         from scipy import sparse
 
-        csr = sparse.csr_array(matrix)
-        arrays = (csr.data, csr.indices, csr.indptr)
-        if not (csr.has_canonical_format and all(array.flags.c_contiguous for array in arrays)):
-            csr = csr.copy()  # contiguous; the caller's matrix stays as it is
-            csr.sum_duplicates()
-        return cls(csr.astype(dtype, copy=False))
+        csr = sparse.csr_array(matrix, dtype=dtype, copy=True)
+        csr.sum_duplicates()
+        return cls(csr)
 
     def __len__(self) -> int:
         return int(self.shape[0])

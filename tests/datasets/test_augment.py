@@ -70,8 +70,7 @@ def test_large_points_do_not_overflow_and_types_stay():
 FEW = make_dataset("few", X[:60], DATA.y[:60], class_names=["no", "yes"], source="-")
 
 
-@pytest.mark.parametrize("kind", ["aligned", "round"])
-@pytest.mark.parametrize("fit_on", ["train", "all"])
+@pytest.mark.parametrize(("kind", "fit_on"), [("aligned", "all"), ("round", "train")])
 def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
     drawn = Sampling(
         folds=5, repeats=2, split_seed=3, augment=kind, augment_copies=3, fit_on=fit_on

@@ -94,10 +94,7 @@ DATES = TABLE.assign(d=pd.Timestamp("2020-01-01"))
             r"leave it out with 'dataset\.drop=\[b,4,\"my d, x\"\]'",
         ),
         (TABLE, {"target": "label", "fill": "median"}, "as they are; leave out dataset.encode, "),
-        (TABLE, {"target": "real", "encode": ["label"]}, "leave out dataset.encode, "),
-        (TABLE, {"target": "label", "missing": [0]}, "leave out dataset.encode, "),
         (TABLE, {"target": "none"}, r"^dataset\.target=none: no such column"),
-        (TABLE, {"target": "label", "drop": ["label"]}, "stands in dataset.drop too"),
         (DATES, {"target": "d", "drop": ["label"]}, "targets are of type datetime64"),
     ],
 )

@@ -33,11 +33,6 @@ def test_rows_are_read_with_their_zeros(matrix, data):
     assert data.x.density == pytest.approx(matrix.nnz / dense.size)
 
 
-def test_what_is_stored_is_not_copied(matrix, data):
-    assert np.shares_memory(data.x.csr.data, matrix.data)
-    assert data.x.astype("float64") is data.x
-
-
 @pytest.mark.parametrize("kind", [sparse.coo_array, sparse.csc_matrix, sparse.lil_array])
 def test_any_sparse_matrix_is_taken_and_left_as_it_is(matrix, data, kind):
     other = make_dataset("mine", kind(matrix), data.y, class_names=["a", "b"], source="here")

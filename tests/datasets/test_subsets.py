@@ -23,8 +23,7 @@ from normbench.job import Job, run
 SHARES = {len(data.y): np.bincount(data.y) / len(data.y) for data in (wine(), breast_cancer())}
 
 
-@pytest.mark.parametrize("load", [wine, breast_cancer])
-@pytest.mark.parametrize("count", [10, 57, 178])
+@pytest.mark.parametrize(("load", "count"), [(wine, 57), (wine, 178), (breast_cancer, 10)])
 def test_a_subset_keeps_the_classes_shares_and_the_points(load, count):
     whole = load()
     fewer = draw_subset(whole, count, 3)
@@ -76,9 +75,9 @@ def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
     return Job(data, cost, scheme, rule, Settings((0.1, 1.0), 20, theory="none"))
 
 
-@pytest.mark.quick_cases(3)
-@pytest.mark.parametrize("copies", [{}, {"augment": "round", "augment_copies": 2}])
-@pytest.mark.parametrize("fit_on", ["train", "all"])
+@pytest.mark.parametrize(
+    ("fit_on", "copies"), [("all", {}), ("train", {"augment": "round", "augment_copies": 2})]
+)
 def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):
     data = Sampling(folds=3, repeats=2, fit_on=fit_on, **copies).apply(wine())
     made = run(job(data))

@@ -13,7 +13,7 @@ from normbench import compare
 from normbench.datasets import UserError
 from normbench.datasets.files import DELIMITERS, csv
 
-SEEDS = range(10)
+SEEDS = range(6)
 MARKS = ("?", "-", "NA", ".")
 NAMES = [
     "age",
@@ -127,14 +127,14 @@ MISWRITTEN = {
 
 
 @pytest.mark.parametrize("case", MISWRITTEN)
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_a_file_that_is_written_otherwise_is_read_by_one_line(tmp_path, case, encoding):
+def test_a_file_that_is_written_otherwise_is_read_by_one_line(tmp_path, case):
     content, expected = MISWRITTEN[case]
+    encoding = "latin-1" if "ü" in content else "utf-8"
     path = tmp_path / "my.csv"
     path.write_bytes(content.encode(encoding))
     target = -1 if case == "no header" else "price"
     data, (pasted,) = read(path, target=target, task="regression")
-    if encoding == "latin-1" and "ü" in content:
+    if encoding == "latin-1":
         expected = [*expected, 'read={encoding: "latin-1"}']
     assert sorted(word.removeprefix("dataset.") for word in pasted) == sorted(expected)
     assert len(data.x) == 30
