@@ -230,12 +230,10 @@ def digest(*arrays: Points) -> str:
     for x in arrays:
         # The same bytes in another shape or type are other points.
         hasher.update(f"{x.shape}{x.dtype}".encode())
-        if isinstance(x, SparsePoints):
-            parts = [x.csr.data, x.csr.indices, x.csr.indptr]
-        else:
-            parts = (block for _, block in iterate_blocks(x))
-        for part in parts:
-            hasher.update(np.ascontiguousarray(part).data)
+        is_sparse = isinstance(x, SparsePoints)
+        for part in (x.csr.data, x.csr.indices, x.csr.indptr) if is_sparse else (x,):
+            for _, block in iterate_blocks(part):
+                hasher.update(np.ascontiguousarray(block).data)
     return hasher.hexdigest()
 
 

@@ -112,7 +112,8 @@ def convert_targets(y: Any) -> NDArray[Any]:
     """
     targets = np.asarray(y)
     if np.ma.is_masked(y):  # `asarray` drops the mask
-        targets = np.where(np.ma.getmaskarray(y), None, targets)
+        targets = targets.astype(object)
+        targets[np.ma.getmaskarray(y)] = None
     if targets.dtype.kind != "O" or targets.ndim != 1:
         return targets
     import pandas as pd

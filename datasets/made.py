@@ -326,8 +326,8 @@ def text(sparse: bool = False) -> Dataset:
 
     check_switch("dataset.sparse", sparse)
     texts = [getattr(datasets, f"load_{name}")().DESCR.splitlines() for name in DESCRIBED]
-    lines = [(line, n) for n, text in enumerate(texts) for line in text]
-    lines, classes = zip(*(row for row in lines if len(row[0].split()) >= MIN_WORDS))
+    rows = [(line, n) for n, text in enumerate(texts) for line in text]
+    lines, classes = zip(*(row for row in rows if len(row[0].split()) >= MIN_WORDS))
     vectorizer = CountVectorizer(dtype=np.float64)
     counts = vectorizer.fit_transform(lines)
     return make_dataset(

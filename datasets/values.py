@@ -306,9 +306,17 @@ def parse_memory_size(value: Any) -> int | None:
 
 
 def limit_memory(value: Any) -> None:
-    """Limit the memory that `available_bytes` reports to this process; see `parse_memory_size`."""
+    """Limit the memory that `available_bytes` reports to this process; see `parse_memory_size`.
+
+    Raises `UserError` where the program itself takes more.
+    """
     size = parse_memory_size(value)
-    _limit[0] = None if size is None else (size, str(value))
+    limit = None if size is None else (size, str(value))
+    # A limit that is in force is not checked again: data now count as the program's.
+    if limit and limit != _limit[0] and limit[0] < resident_bytes():
+        taken = resident_bytes() >> 20
+        raise UserError(f"memory={value}: the program itself takes {taken} MiB; set more")
+    _limit[0] = limit
 
 
 @contextmanager

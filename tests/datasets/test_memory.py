@@ -56,3 +56,5 @@ def test_the_comparison_from_python_has_a_limit_while_it_runs(two_classes):
     compare(*two_classes, cost=cost, step_sizes=[0.1], iterations=1, memory="4GiB")
     assert max(seen) < 4 << 30
     assert available_bytes() > min(without, 1 << 60) / 2
+    with pytest.raises(UserError, match=r"^memory=1MB: the program itself takes .* MiB; set more"):
+        compare(*two_classes, memory="1MB")
