@@ -7,30 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from normbench.datasets.columns import read_numbers as read_numbers
     from normbench.datasets.dataset import Dataset as Dataset
     from normbench.datasets.dataset import make_dataset as make_dataset
     from normbench.datasets.download import MissingFileError as MissingFileError
-    from normbench.datasets.entries import read_numbers as read_numbers
-    from normbench.datasets.labels import encode_labels as encode_labels
     from normbench.datasets.labels import label_dataset as label_dataset
     from normbench.datasets.sampling import Sampling as Sampling
-    from normbench.datasets.sampling import assign_folds as assign_folds
-    from normbench.datasets.sampling import draw_subset as draw_subset
-    from normbench.datasets.sampling import hold_out as hold_out
     from normbench.datasets.sampling import hold_out_fold as hold_out_fold
-    from normbench.datasets.sampling import set_fit_points as set_fit_points
     from normbench.datasets.sampling import split as split
     from normbench.datasets.values import UserError as UserError
 
 MODULES = {
+    "columns": ("read_numbers",),
     "dataset": ("Dataset", "make_dataset"),
     "download": ("MissingFileError",),
-    "entries": ("read_numbers",),
-    "labels": ("encode_labels", "label_dataset"),
-    "sampling": (
-        *("Sampling", "assign_folds", "draw_subset", "hold_out", "hold_out_fold"),
-        *("set_fit_points", "split"),
-    ),
+    "labels": ("label_dataset",),
+    "sampling": ("Sampling", "hold_out_fold", "split"),
     "values": ("UserError",),
 }  # by module: its public names
 

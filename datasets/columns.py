@@ -1,4 +1,4 @@
-"""The columns of a user's table: found by name or position, and made numbers."""
+"""The columns of a user's table: found by name or position, read as numbers, and made numbers."""
 
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.entries import strip_entry
 from normbench.datasets.values import UserError, check_list, did_you_mean, spell_setting
 
 if TYPE_CHECKING:
@@ -15,6 +14,11 @@ if TYPE_CHECKING:
 
 GAP_CATEGORY = "(missing)"  # the category of a gap in an encoded column
 MAX_LISTED_NAMES = 12  # column names that a message lists
+SEPARATORS = {"point": r"\.", "comma": ",", "blank": r"[ \u00a0\u202f]"}
+CURRENCY = "$€£¥₹"
+UNIT = r"[^\W\d_]{1,5}[²³]?|°[CF]?"
+MULTIPLES = {"": "", "k": "e3", "K": "e3", "M": "e6", "B": "e9", "bn": "e9"}  # as exponents
+MOST_WORD_KINDS = 20  # so few words with a number, such as 4wd, may be categories
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,9 @@ class Columns:
         names = [f"{column.name}={category}" for category in encoder.categories_[0][first:]]
         return encoder.transform(entries).toarray()[:, first:], names
 
-    def select_rows(self, rows: NDArray[np.intp]) -> "Columns":
-        """Return the table of some points alone, by their indices (p,)."""
-        return replace(self, frame=self.frame.iloc[rows])
+    def select_rows(self, mask: NDArray[np.bool_]) -> "Columns":
+        """Return the table of the points of a mask (P,) alone."""
+        return replace(self, frame=self.frame.iloc[mask])
 
 
 def find_roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:
@@ -128,10 +132,9 @@ def find_position(names: list[str], option: str, column: Any) -> int:
     Raises:
         UserError: There is no such column, or several have the name.
     """
-    is_position = isinstance(column, int) and not isinstance(column, bool)
-    if is_position and -len(names) <= column < len(names):
+    if type(column) is int and -len(names) <= column < len(names):
         return column % len(names)  # -1 becomes the position of the last
-    positions = [n for n, name in enumerate(names) if isinstance(column, str) and name == column]
+    positions = [n for n, name in enumerate(names) if name == column]
     if len(positions) == 1:
         return positions[0]
     rule = f"is the name of {len(positions)} columns; give a position, of {positions}"
@@ -140,3 +143,79 @@ def find_position(names: list[str], option: str, column: Any) -> int:
         rule = f"no such column; give a name of {listed}, or a position such as -1 (the last)"
         rule += did_you_mean(column, names)
     raise UserError(f"{spell_setting(option, column)}: {rule}")
+
+
+def read_numbers(
+    texts: Any, decimal: str | None = None, thousands: str | None = None
+) -> "pd.Series[Any]":
+    """Return a column (P,) of numbers that are kept as text, such as `$1,358` or `1,5 kg`.
+
+    More than half of the entries must be numbers of this notation, and none a number in ordinary
+    notation alone. All numbers but 0 have the same currency, sign or unit; multiples, such as k and
+    M, are multiplied.
+
+    Args:
+        texts: The column.
+        decimal: The decimal separator, `point` or `comma`; the one that is not `thousands` if None.
+        thousands: The separator of groups of three digits, `point`, `comma` or `blank`.
+
+    Returns:
+        The numbers, NaN for entries that are none; of another column what `to_numbers` returns.
+    """
+    import pandas as pd
+
+    point = SEPARATORS[decimal or ("comma" if thousands == "point" else "point")]
+    groups = rf"[1-9]\d{{0,2}}(?:{SEPARATORS[thousands]}\d{{3}})+|" if thousands else ""
+    column = pd.Series(texts)
+    stripped = column.dropna().map(strip_entry)
+    fields = stripped.astype(object).str.extract(  # Arrow's patterns are others
+        rf"^([-+]?)\s*([A-Z]{{0,3}}[{CURRENCY}])?\s*([-+]?)({groups}\d+)({point}\d+)?"
+        rf"([eE][-+]?\d+)?(\s*)([%‰+{CURRENCY}]|{UNIT})?$"
+    )
+    is_number = fields[3].notna()
+    is_plain = pd.to_numeric(stripped, errors="coerce").notna()
+    if is_number.sum() * 2 <= len(stripped) or (is_plain & ~is_number).any():
+        return to_numbers(column)
+    fields = fields[is_number].fillna("")
+    whole, fraction = fields[3].str.replace(r"\D", "", regex=True), fields[4].str[1:]
+    multiples = fields[7].map(MULTIPLES)
+    signs = fields[1] + (fields[7] if multiples.isna().any() else "")
+    is_signed = (whole + fraction).str.contains("[1-9]")  # 0 needs no sign
+    has_words = fields[7].str.fullmatch(UNIT).any() and stripped.nunique() <= MOST_WORD_KINDS
+    if signs[is_signed].nunique() > 1 or (has_words and not (fields[6] + fraction).any()):
+        return to_numbers(column)
+    numbers = (
+        fields[0] + fields[2] + whole + "." + fraction + "0" + fields[5] + multiples.fillna("")
+    )
+    return numbers.astype(np.float64).reindex(column.index)
+
+
+def to_numbers(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return a column of text or objects as float64, or unchanged if an entry is not a number."""
+    if is_of_numbers(column.dtype) or column.isna().all():
+        return column
+    try:
+        return column.astype(object).where(column.notna(), np.nan).astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return column
+
+
+def is_of_numbers(dtype: Any) -> bool:
+    """Return whether a column of this type holds real numbers or booleans."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(dtype)) and dtype.kind != "c"
+
+
+def format_label(label: Any) -> str:
+    """Return a label as text, a whole number that is a float without its fraction: 2.0 is '2'."""
+    if isinstance(label, (float, np.floating)) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def strip_entry(entry: Any) -> str:
+    """Return an entry as text without blanks around it; empty for a gap, NaN or None."""
+    import pandas as pd
+
+    return "" if pd.isna(entry) else format_label(entry).strip()

@@ -4,14 +4,12 @@ import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.entries import convert_targets
-from normbench.datasets.on_disk.points import Array, Points, iterate_blocks
+from normbench.datasets.on_disk.points import Points, iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError as UserError
 
@@ -170,33 +168,22 @@ def make_dataset(
         UserError: Where points, targets or names do not fit together; the message names the data
             set, the place and the remedy.
     """
-    has_test = x_test is not None
-    if (y_test is not None) != (has_test and y is not None):
-        raise UserError(
-            f"data of {name}: the test targets are {'missing' if y_test is None else 'given'}; "
-            "they belong to test points, beside targets of the training points: give all or none"
-        )
+    if (y_test is not None) != (x_test is not None and y is not None):
+        given = "missing" if y_test is None else "given without test points or training targets"
+        raise UserError(f"data of {name}: the test targets are {given}; give all or none of them")
     points = _check_points(name, x, "", precision)
-    test_points = _check_points(name, x_test, "test ", precision) if has_test else points[:0]
+    test_points = points[:0] if x_test is None else _check_points(name, x_test, "test ", precision)
     names = tuple(() if feature_names is None else feature_names)
     names = names or tuple(f"x{n}" for n in range(points.shape[1]))
     if not test_points.shape[1] == len(names) == points.shape[1]:
-        raise UserError(
-            f"data of {name}: has {points.shape[1]} features in the training part, "
-            f"{test_points.shape[1]} in the test part and {len(names)} feature names; they must be "
-            "the same features"
-        )
-    targets = test_targets = np.empty(0)
-    if y is not None:
-        targets = _check_targets(name, y, len(points), class_names, "")
-        test_targets = targets[:0]
-        if has_test:
-            test_targets = _check_targets(name, y_test, len(test_points), class_names, "test ")
-    hasher = hashlib.sha256()
-    parts = ((points, targets, ""), (test_points, test_targets, "test "))
-    for part_points, part_targets, prefix in parts:
-        _hash(hasher, part_points, partial(_refuse_entries, f"data of {name}", names, prefix))
-        _hash(hasher, part_targets)
+        counts = f"{points.shape[1]} features, {test_points.shape[1]} in its test part"
+        raise UserError(f"data of {name}: has {counts}, and {len(names)} feature names")
+    targets = np.empty(0) if y is None else _check_targets(name, y, len(points), class_names, "")
+    test_targets = targets[:0]
+    if y_test is not None:
+        test_targets = _check_targets(name, y_test, len(test_points), class_names, "test ")
+    _refuse_entries(name, points, names, "")
+    _refuse_entries(name, test_points, names, "test ")
     return Dataset(
         name=name,
         task=infer_task(None if y is None else len(class_names or ())),
@@ -207,7 +194,7 @@ def make_dataset(
         feature_names=names,
         class_names=tuple(class_names or ()),
         source=source,
-        fingerprint=hasher.hexdigest(),
+        fingerprint=digest(points, targets, test_points, test_targets),
     )
 
 
@@ -235,56 +222,42 @@ def count_classes(y: NDArray[Any], class_names: Sequence[str], most: int) -> str
 
 
 def digest(*arrays: Points) -> str:
-    """Return the SHA-256 of some arrays of any shape, or points, added in order, bit by bit."""
+    """Return the SHA-256 of some arrays of any shape, or points, added in order, bit by bit.
+
+    Points that are not in memory are read block by block.
+    """
     hasher = hashlib.sha256()
-    for array in arrays:
-        _hash(hasher, array)
+    for x in arrays:
+        # The same bytes in another shape or type are other points.
+        hasher.update(f"{x.shape}{x.dtype}".encode())
+        is_sparse = isinstance(x, SparsePoints)
+        for part in (x.csr.data, x.csr.indices, x.csr.indptr) if is_sparse else (x,):
+            for _, block in iterate_blocks(part):
+                hasher.update(np.ascontiguousarray(block).data)
     return hasher.hexdigest()
 
 
-def _hash(hasher: Any, x: Points, check: Callable[[Points, int], None] | None = None) -> None:
-    """Add an array of any shape, or points, to a hash.
-
-    Args:
-        hasher: The hash.
-        x: The array. Points that are not in memory are read once, block by block.
-        check: Called with each block and the index of its first row. Sparse points are one block.
-    """
-    # The same bytes in another shape or type are other points.
-    hasher.update(f"{x.shape}{x.dtype}".encode())
-    is_sparse = isinstance(x, SparsePoints)
-    for rows, block in [(slice(0), x)] if is_sparse else iterate_blocks(x):
-        arrays = (x.csr.data, x.csr.indices, x.csr.indptr) if is_sparse else (block,)
-        for array in arrays:
-            hasher.update(np.ascontiguousarray(array).data)
-        if check is not None:
-            check(block, rows.start or 0)
-
-
-def _refuse_entries(
-    data: str, features: Sequence[str], prefix: str, block: Points, first_row: int
-) -> None:
+def _refuse_entries(name: str, x: Points, features: Sequence[str], prefix: str) -> None:
     """Raise `UserError` for points of which an entry is not finite, or beyond `LARGEST_ENTRY`.
 
     Args:
-        data: The data set, for the error.
-        features: The names of its N features.
-        prefix: `test ` for test points, empty for training points.
-        block: Some of its points (p, N).
-        first_row: The index of the first of them.
+        name: The name of the data set, for the error.
+        x: Its points (P, N).
+        features: The names of its N features, for the error.
+        prefix: `test ` for test points, for the error; empty for training points.
     """
-    is_sparse = isinstance(block, SparsePoints)
-    entries: Array = block.csr.data if is_sparse else block
-    # Two reductions need no temporary array; NaN fails the comparison.
-    if not entries.size or max(float(entries.max()), -float(entries.min())) <= LARGEST_ENTRY:
-        return
-    place = tuple(np.argwhere(~(np.abs(entries) <= LARGEST_ENTRY))[0])
-    row, column = (axis[place] for axis in block.csr.tocoo().coords) if is_sparse else place
-    raise UserError(
-        f"{data}: feature {features[column]!r} of {prefix}point {first_row + row} (counted from 0) "
-        f"is {entries[place]:g}; entries must be finite, and below {LARGEST_ENTRY:g}, whose square "
-        "overflows: rescale the feature, drop such points, or fill the gaps"
-    )
+    is_sparse = isinstance(x, SparsePoints)
+    for rows, entries in [(slice(0, 0), x.csr.data)] if is_sparse else iterate_blocks(x):
+        # Two reductions need no temporary array; NaN fails the comparison.
+        if not entries.size or max(float(entries.max()), -float(entries.min())) <= LARGEST_ENTRY:
+            continue
+        place = tuple(np.argwhere(~(np.abs(entries) <= LARGEST_ENTRY))[0])
+        row, column = (axis[place] for axis in x.csr.tocoo().coords) if is_sparse else place
+        raise UserError(
+            f"data of {name}: feature {features[column]!r} of {prefix}point {rows.start + row} "
+            f"(counted from 0) is {entries[place]:g}; entries must be finite, and below "
+            f"{LARGEST_ENTRY:g}: rescale the feature, drop such points, or fill the gaps"
+        )
 
 
 def _check_points(name: str, x: Any, prefix: str, precision: str) -> Points:
@@ -299,19 +272,18 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Points:
     Raises:
         UserError: An entry is not a real number, or there are too few points or no feature.
     """
+    is_sparse = hasattr(x, "tocsr")  # a sparse matrix, in any of scipy's formats
+    points: Points
     try:  # what is raised here ends as the reason in the error below
-        raw = x if hasattr(x, "tocsr") else np.asarray(x)
+        raw = x if is_sparse else np.asarray(x)
         if raw.dtype.kind in "cmMV":  # complex numbers, spans of time, dates and records
             raise TypeError(f"{raw.dtype} is none")
-        if np.ma.is_masked(x):  # `asarray` drops the mask
-            raw = x.astype(np.float64).filled(np.nan)
-        points: Points
         if isinstance(x, np.memmap) and "in_blocks" in vars(x):  # of a loader
             points = x
-        elif hasattr(x, "tocsr"):  # a sparse matrix, in any of scipy's formats
+        elif is_sparse:
             points = SparsePoints.of_matrix(x, precision)
         else:
-            points = np.ascontiguousarray(raw, dtype=precision)
+            points = np.ascontiguousarray(_fill_mask(x), dtype=precision)
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"data of {name}: every feature must be a number ({error}); "
@@ -321,10 +293,14 @@ def _check_points(name: str, x: Any, prefix: str, precision: str) -> Points:
     if points.ndim != 2 or len(points) < at_least or not points.shape[1]:
         raise UserError(
             f"data of {name}: the {prefix}points have shape {points.shape}; it takes (P, N), one "
-            f"point per row, {at_least} points at least, and 1 feature at least beside the target "
-            "(of a csv file with one point per column: dataset.points_in=columns)"
+            f"point per row, {at_least} points at least, and 1 feature at least beside the target"
         )
     return points
+
+
+def _fill_mask(x: Any) -> NDArray[Any]:
+    """Return an array or a sequence as an array, in which a masked entry is NaN."""
+    return x.astype(object).filled(np.nan) if np.ma.is_masked(x) else np.asarray(x)
 
 
 def _check_targets(
@@ -344,7 +320,7 @@ def _check_targets(
             squared; or classes are out of range, or those of the training points are all the same,
             or all different (if there are more than two).
     """
-    targets = convert_targets(y)
+    targets = _fill_mask(y)
     if targets.shape != (point_count,):
         raise UserError(
             f"data of {name}: the {prefix}targets have shape {targets.shape}; "
@@ -357,23 +333,22 @@ def _check_targets(
             f"data of {name}: a {prefix}target is not a number ({error}); "
             "of labels: dataset.task=classes"
         ) from error
-    least, largest = -float(LARGEST_ENTRY), float(LARGEST_ENTRY)
-    if class_names is not None:
-        least, largest = 0, len(class_names) - 1
+    least, largest = (
+        (-LARGEST_ENTRY, LARGEST_ENTRY) if class_names is None else (0, len(class_names) - 1)
+    )
     # The negated comparison is also true of NaN.
     unusable_rows = np.flatnonzero(~((targets >= least) & (targets <= largest)))
     if len(unusable_rows):
+        row = unusable_rows[0]
         raise UserError(
-            f"data of {name}: the target of {prefix}point {unusable_rows[0]} (counted from 0) is "
-            f"{targets[unusable_rows[0]]:g}, and must be from {least:g} to {largest:g}; drop the "
-            "points without a usable target"
+            f"data of {name}: the target of {prefix}point {row} (counted from 0) is "
+            f"{targets[row]:g}, and must be from {least:g} to {largest:g}; leave such points out"
         )
     present = len(np.unique(targets))
     if class_names is not None and not prefix and (present < 2 or present == point_count > 2):
         classes = "one class" if present < 2 else f"{present} classes, one for each"
         raise UserError(
             f"data of {name}: all points are of {classes}; check the target column (of numbers: "
-            "dataset.task=regression), and whether the file has one point per column "
-            "(dataset.points_in=columns)"
+            "dataset.task=regression), and the layout (dataset.points_in=columns)"
         )
     return targets

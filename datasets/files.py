@@ -4,22 +4,30 @@ import csv as lines_of_csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from normbench.datasets.columns import find_roles, is_of_numbers, read_numbers, to_numbers
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.diagnosis import Problem
-from normbench.datasets.entries import check_notation, read_numbers, to_numbers
-from normbench.datasets.on_disk.files_on_disk import (
+from normbench.datasets.labels import label_dataset
+from normbench.datasets.on_disk.points import BLOCK_BYTES, write_map
+from normbench.datasets.tables import Problem, TableOptions, table_dataset
+from normbench.datasets.values import (
+    ARRAY_SHARE,
+    FLOAT64_BYTES,
+    UserError,
+    available_bytes,
+    check_choice,
+    check_switch,
     find_file,
-    load_row_groups,
-    needs_blocks,
+    refuse_larger,
+    spell_setting,
     translate_read_errors,
 )
-from normbench.datasets.tables import TableOptions, Target, table_dataset
-from normbench.datasets.values import UserError, check_choice, check_switch, refuse_larger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +36,7 @@ if TYPE_CHECKING:
 DELIMITERS = {"semicolon": ";", "tab": "\t", "pipe": "|", "comma": ",", "space": r"\s+"}
 TEXT_SHARE = 1 / 16  # of the memory, for a text: a number of two digits becomes 8 bytes, copied
 MOST_EXPLAINED_LINES = 1000  # lines of a file that is no table whose entries are counted
-COMMENT_SIGNS = "#%!;"
-NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,]*(e[-+]?\d+)?", re.IGNORECASE)  # 1.5.1: of two 1.5
+NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,]*(e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -79,29 +86,23 @@ class Text:
         """Return the first lines that are not empty, each with its number from 1."""
         import pandas as pd
 
-        encoding = self.read.get("encoding", "utf-8-sig")
-        as_they_are: dict[str, Any] = {"header": None, "dtype": str, "encoding": encoding}
+        as_they_are: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}
         as_they_are |= {"quoting": lines_of_csv.QUOTE_NONE, "skip_blank_lines": False}
-        as_they_are |= {"keep_default_na": False}
+        as_they_are |= {"encoding": self.read.get("encoding", "utf-8-sig")}
         lines = pd.read_csv(self.file, sep="\x01", nrows=MOST_EXPLAINED_LINES, **as_they_are)
         return [(n, line) for n, line in enumerate(lines.iloc[:, 0], 1) if line.strip()]
 
 
 def csv(
     path: str | None,
-    target: Target = None,
+    target: str | int | None = None,
     header: bool | None = None,
     points_in: str = "rows",
     delimiter: str = "comma",
-    drop: Sequence[str | int] = (),
-    encode: Sequence[str | int] = (),
-    fill: str | None = None,
-    missing: Sequence[str | float] = (),
-    task: str | None = None,
-    merge_labels: bool = False,
     decimal: str | None = None,
     thousands: str | None = None,
     read: Mapping[str, Any] | None = None,
+    **table_options: Any,
 ) -> Dataset:
     """Return the points of a text file, named by the file's stem.
 
@@ -114,40 +115,37 @@ def csv(
         points_in: `rows` (one point per row) or `columns`, where the file is transposed first, with
             its header and target.
         delimiter: A name of `DELIMITERS`.
-        drop: Columns to leave out, by name or position.
-        encode: Columns of categories, each encoded as one column of 1 and 0 a category.
-        fill: `median` fills gaps with the median of the training points; `drop` leaves out points
-            with gaps.
-        missing: Entries that mark a gap, beside the usual ones.
-        task: `classes`, `regression`, or None to decide by the target.
-        merge_labels: Whether labels that differ by capitals or a final stop alone are one class.
         decimal: The decimal separator, `point` or `comma`. Where it or `thousands` is set, a sign
             of a currency, percent or plus, or a unit that all numbers of a column have is left out.
         thousands: The separator of groups of three digits: `point`, `comma` or `blank`.
         read: Further options of `pandas.read_csv`, which go before these.
+        **table_options: The other fields of `TableOptions`.
 
     Raises:
         UserError: The file cannot be read as such a table.
     """
-    file = find_file("dataset.path", path)
-    options = TableOptions(drop, encode, fill, missing)
+    file, options = find_file("dataset.path", path), TableOptions(target=target, **table_options)
     if header is not None:
         check_switch("dataset.header", header)
     check_choice("dataset.points_in", points_in, ("rows", "columns"))
     check_choice("dataset.delimiter", delimiter, tuple(DELIMITERS))
-    notation = check_notation(decimal, thousands)
-    text = Text(file, delimiter, header, points_in, notation, {} if read is None else read)
+    notation = {}
+    if decimal is not None:
+        notation["decimal"] = check_choice("dataset.decimal", decimal, ("point", "comma"))
+    if thousands is not None:
+        others = [name for name in ("point", "comma", "blank") if name != decimal]
+        notation["thousands"] = check_choice("dataset.thousands", thousands, others)
+    text = Text(file, delimiter, header, points_in, notation, read or {})
     remedy = "check it, and what dataset.read={...} passes on to pandas.read_csv"
     with translate_read_errors(f"dataset.path={path}", "cannot be read as a table", remedy):
         refuse_larger(f"dataset.path={file}", file.stat().st_size, "write it as npz", TEXT_SHARE)
         table, problems = _read_table(text, ())
-    if not len(table):
-        raise UserError(f"dataset.path={file}: has a header and no points; it must hold both")
     while str(table.columns[-1]).startswith("Unnamed: ") and table.iloc[:, -1].isna().all():
         table = table.iloc[:, :-1]
     table = table.dropna(how="all") if table.shape[1] > 1 else table
-    fields: dict[str, Any] = {"merge_labels": merge_labels, "from_text": True, "problems": problems}
-    dataset = table_dataset(file.stem, table, target, task, options, source=str(file), **fields)
+    dataset = table_dataset(
+        file.stem, table, options, source=str(file), from_text=True, problems=problems
+    )
     return replace(dataset, read_from_rows=points_in == "rows")
 
 
@@ -161,21 +159,16 @@ def _read_table(
     Args:
         text: The file, and how it is written.
         problems: The problems found so far.
-
-    Raises:
-        UserError: It is no table.
     """
     import pandas as pd
 
-    setting, problem, table = f"dataset.path={text.file}", None, pd.DataFrame()
+    problem, table = None, pd.DataFrame()
     try:
         table = text.read_points()
         if table.shape[1] == 1:
             problem = _diagnose_lines(text)
-        elif text.header is None:
-            problem = _diagnose_header([str(label) for label in table.columns])
-    except pd.errors.EmptyDataError as error:
-        raise UserError(f"{setting}: is empty; it must hold rows of numbers") from error
+        elif text.header is None and text.points_in == "rows":
+            problem = _diagnose_header(text)
     except UnicodeDecodeError as error:
         reason = f"is not text in UTF-8 ({error.reason} at byte {error.start})"
         problem = Problem(reason, {"read": {**text.read, "encoding": "latin-1"}})
@@ -189,10 +182,10 @@ def _read_table(
 
 
 def _diagnose_lines(text: Text) -> Problem | None:
-    """Return another delimiter of a file, or what to do about lines above its table.
+    """Return another delimiter of a file, or that lines stand above its table.
 
-    None where neither is needed. Raises `UserError`, which names the first line with another number
-    of entries than most, for one in the table.
+    None where neither is so. Raises `UserError`, which names the first line with another number of
+    entries than most, for one in the table.
     """
 
     def count_entries(line: str, delimiter: str) -> int:
@@ -212,24 +205,23 @@ def _diagnose_lines(text: Text) -> Problem | None:
     if odd is None:
         return None
     number, line = lines[odd]
-    entries = "1 entry" if counts[odd] == 1 else f"{counts[odd]} entries"
-    reason = f"line {number} ({line[:40]!r}) differs: it has {entries}, and most lines have {usual}"
-    if line.lstrip()[0] in COMMENT_SIGNS:
-        return Problem(reason, {"read": {**text.read, "comment": line.lstrip()[0]}})
+    reason = (
+        f"line {number} ({line[:40]!r}) has not {usual} entries, as most lines, but {counts[odd]}"
+    )
     if counts[0] == 1:
         first = lines[counts.index(usual)][0]
         return Problem(reason, {"read": {**text.read, "skiprows": first - 1}})
-    remedy = "correct that line" if odd else "give each column a name"
     raise UserError(
-        f"dataset.path={text.file}: {reason}, with dataset.delimiter={text.delimiter}; {remedy}"
+        f"dataset.path={text.file}: {reason}, by dataset.delimiter={text.delimiter}; correct it"
     )
 
 
-def _diagnose_header(labels: Sequence[str]) -> Problem | None:
-    """Return the problem of names that are numbers, all but one at most, which may be a label.
+def _diagnose_header(text: Text) -> Problem | None:
+    """Return the problem of a first row of numbers, all but one at most, which may be a label.
 
     None for others, and for 0, 1, 2, ...
     """
+    labels = [*text.parse(header=None, nrows=1, dtype=str).iloc[0].fillna("")]
     numbers = [label for label in labels if NUMBER.fullmatch(label)]
     counted = [str(n) for n in range(len(numbers))]  # as pandas names columns without names
     if not numbers or numbers == counted or len(numbers) < len(labels) - 1:
@@ -241,46 +233,76 @@ def _diagnose_header(labels: Sequence[str]) -> Problem | None:
 
 def parquet(
     path: str | None,
-    target: Target = None,
-    drop: Sequence[str | int] = (),
-    encode: Sequence[str | int] = (),
-    fill: str | None = None,
-    missing: Sequence[str | float] = (),
+    target: str | int | None = None,
     in_blocks: bool | None = None,
-    task: str | None = None,
-    merge_labels: bool = False,
+    **table_options: Any,
 ) -> Dataset:
     """Return the points of a Parquet file, one per row.
 
     Args:
         path: The file, from the working folder.
         target: As for csv files.
-        drop: As for csv files.
-        encode: As for csv files.
-        fill: As for csv files.
-        missing: As for csv files.
         in_blocks: False holds the points in memory; True writes them once to a memory map, by
             blocks of rows; None holds them in memory where they take at most a quarter of it.
-        task: As for csv files.
-        merge_labels: As for csv files.
+        **table_options: The other fields of `TableOptions`.
 
     Raises:
         UserError: The file cannot be read, or a column is not usable.
     """
     import pandas as pd
+    import pyarrow.parquet as pq
 
-    file = find_file("dataset.path", path)
-    options = TableOptions(drop, encode, fill, missing)
+    file, options = find_file("dataset.path", path), TableOptions(target=target, **table_options)
+    if in_blocks is not None:
+        check_switch("dataset.in_blocks", in_blocks)
     remedy = "check the file, or read it as what it is (dataset=csv, dataset=npz)"
     with translate_read_errors(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
-        if needs_blocks(file, in_blocks):
-            if encode or fill or missing:
-                raise UserError(
-                    f"dataset.path={path}: is read by row groups, which takes columns of numbers "
-                    "without gaps as they are; leave out dataset.encode, dataset.fill and "
-                    "dataset.missing, or make the file small enough to be held in memory"
-                )
-            return load_row_groups(file, target, drop, task, in_blocks, merge_labels)
+        rows = pq.read_metadata(file)
+        size = FLOAT64_BYTES * rows.num_rows * rows.num_columns
+        if in_blocks or (in_blocks is None and size > ARRAY_SHARE * available_bytes()):
+            return _map_row_groups(file, options, bool(in_blocks))
         table = pd.read_parquet(file, engine="pyarrow")
-    fields: dict[str, Any] = {"source": str(file), "merge_labels": merge_labels}
-    return table_dataset(file.stem, table, target, task, options, **fields)
+    return table_dataset(file.stem, table, options, source=str(file))
+
+
+def _map_row_groups(file: Path, options: TableOptions, in_blocks: bool) -> Dataset:
+    """Return the points of a Parquet file as a memory map in float64, with its target in memory.
+
+    Args:
+        file: The file.
+        options: Its target and dropped columns; nothing is encoded, filled or marked.
+        in_blocks: Whether even a small selection of rows stays on disk.
+
+    Raises:
+        UserError: A column is missing, no feature or has a gap, or the disk does not hold the
+            memory map.
+    """
+    import pyarrow.parquet as pq
+
+    setting = f"dataset.path={file}: is read by row groups, which takes columns of numbers"
+    if options.encode or options.fill or options.missing:
+        raise UserError(f"{setting} as they are; leave out dataset.encode, fill and missing")
+    # The file is mapped, so that memory holds one row group, and not the file.
+    with pq.ParquetFile(file, memory_map=True, pre_buffer=False) as opened:
+        # The columns that pandas gives a frame of the file, its index left out.
+        empty = opened.schema_arrow.empty_table().to_pandas()
+        names = [str(name) for name in empty.columns]
+        positions, target_position = find_roles(names, options.target, options.drop)
+        features = [names[position] for position in positions]
+        unfit = [name for name in features if not is_of_numbers(empty[name].dtype)]
+        if unfit:
+            remedy = spell_setting("dataset.drop", [*options.drop, *unfit], shell=True)
+            raise UserError(f"{setting}, and {unfit[0]!r} is none; leave it out with {remedy}")
+        y = None
+        if target_position is not None:
+            target_name = names[target_position]
+            y = opened.read([target_name]).column(target_name).to_pandas()
+        size = max(1, BLOCK_BYTES // (FLOAT64_BYTES * max(1, len(features))))
+        blocks = (
+            batch.to_pandas().to_numpy(np.float64, na_value=np.nan)
+            for batch in opened.iter_batches(size, columns=features)
+        )
+        x = write_map(blocks, (opened.metadata.num_rows, len(features)), np.float64)
+    vars(x)["in_blocks"] = in_blocks
+    fields: dict[str, Any] = {"merge_labels": options.merge_labels, "source": str(file)}
+    return label_dataset(file.stem, x, y, options.task, feature_names=features, **fields)

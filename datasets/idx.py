@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets import sampling
 from normbench.datasets.dataset import Dataset, make_dataset
 from normbench.datasets.download import RemoteFile, fetch
-from normbench.datasets.sampling import find_classes
 from normbench.datasets.values import check_choice, check_integer, check_switch
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
@@ -77,36 +77,36 @@ class Images:
         """
         check_choice("dataset.subset", subset, SUBSETS)
         check_switch("dataset.contrast_normalize", contrast_normalize)
-        seed = check_integer("dataset.seed", seed, 0)
-        classes = find_classes(
-            self.name, self.class_names, digits if keep_classes is None else keep_classes
-        )
+        rng = np.random.default_rng(check_integer("dataset.seed", seed, 0))
         split_names = {"test10k": ["t10k"], "all70k": ["train", "t10k"]}.get(subset, ["train"])
-        images, labels = self._read(split_names, data_dir, classes)
-        if points is not None:
-            count = check_integer("dataset.points", points, 2, len(images))
-            rows = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
-            images, labels = images[rows], labels[rows]
+        images, labels = self._read(split_names, data_dir)
         # Without normalization the bytes become numbers.
         convert = normalize_contrast if contrast_normalize else np.asarray
         x_test = y_test = None
         if subset == "train_test":
-            test_images, y_test = self._read(["t10k"], data_dir, classes)
+            test_images, y_test = self._read(["t10k"], data_dir)
             x_test = convert(test_images, precision)
-        is_labelled = len(classes) > 1
-        return make_dataset(
+        data = make_dataset(
             self.name,
             convert(images, precision),
-            labels if is_labelled else None,
+            labels,
             source=self.mirrors[0].rstrip("/"),
             x_test=x_test,
-            y_test=y_test if is_labelled else None,
+            y_test=y_test,
             feature_names=[
                 f"pixel_{row}_{column}" for row in range(SIDE) for column in range(SIDE)
             ],
-            class_names=[self.class_names[number] for number in classes] if is_labelled else None,
+            class_names=self.class_names,
             precision=precision,
         )
+        data = sampling.keep_classes(data, digits if keep_classes is None else keep_classes)
+        if points is None:
+            return data
+        mask = np.zeros(len(data.x), bool)
+        mask[
+            rng.permutation(len(mask))[: check_integer("dataset.points", points, 2, len(mask))]
+        ] = 1
+        return sampling.take_points(data, mask)
 
     def files(self, split_name: str) -> list[RemoteFile]:
         """Return the two files of a split (`train` or `t10k`): its images, then its labels."""
@@ -121,22 +121,15 @@ class Images:
         ]
 
     def _read(
-        self, split_names: Sequence[str], data_dir: str, classes: Sequence[int]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-        """Return the images (P, 784) of some classes, and their class indices (P,).
-
-        Args:
-            split_names: The splits to join, each `train` or `t10k`.
-            data_dir: The folder of downloaded data.
-            classes: The classes, increasing; a class index is a position in this list.
-        """
+        self, split_names: Sequence[str], data_dir: str
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Return the images (P, 784) and labels (P,) of splits, each `train` or `t10k`, joined."""
         files = [self.files(split_name) for split_name in split_names]
         images, labels = (
             np.concatenate([read_idx(fetch(file, data_dir), kind) for file in kind_files])
             for kind_files, kind in zip(zip(*files), HEADER_BYTES)
         )
-        is_chosen = np.isin(labels, classes)
-        return images.reshape(-1, SIDE**2)[is_chosen], np.searchsorted(classes, labels[is_chosen])
+        return images.reshape(-1, SIDE**2), labels
 
 
 mnist = Images(

@@ -1,6 +1,5 @@
 """Encode targets as users have them: decide whether they are classes, and number the classes."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
@@ -9,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.columns import format_label
 from normbench.datasets.dataset import Dataset, UserError, count_classes, make_dataset
-from normbench.datasets.entries import convert_targets, format_label
 from normbench.datasets.values import check_choice, check_switch, spell_setting
 
 MERGE_SETTING = "dataset.merge_labels"
-ENCODING = "it takes numbers or words: encode them as such, or choose another target"
 MOST_NUMBERED_CLASSES = 20  # targets of more distinct numbers are real targets
 
 
@@ -30,6 +28,9 @@ def label_dataset(
 ) -> Dataset:
     """Return a data set with targets of any type: labels are encoded, real targets stay real.
 
+    Labels are sorted: -1 before +1, false before true, text alphabetically. Integers stored as
+    floats are named without their fraction. Labels that differ by blanks at their ends are one.
+
     Args:
         name: The name of the data set.
         x: Points (P, N).
@@ -38,7 +39,7 @@ def label_dataset(
         y_test: Labels or numbers of the test points (Q,); None without a test part, or without
             targets.
         merge_labels: Whether labels that differ by capitals or a final stop alone are one class,
-            named by the most frequent of them. Without it, a note names such classes.
+            named by the first of them. Without it, a note names such classes.
         **dataset_fields: The other arguments of `make_dataset`; `source` is one that it needs.
 
     Returns:
@@ -60,35 +61,30 @@ def label_dataset(
         if task == "classes" or (task is None and not is_regression(y)):
             has_numbered_classes = task is None and y.dtype.kind in "iuf"
             spell = _spell_plainly if merge_labels else str.strip
-            y, class_names = _number_classes(y, spell)
+            names, positions = _find_labels(y)
+            spellings = [spell(label) for label in names]
+            # Numbers keep their order; words that are spelled otherwise are sorted again.
+            classes = spellings if spellings == names else sorted({*spellings})
+            numbers = {spelling: number for number, spelling in enumerate(classes)}
+            y = np.array([numbers[spelling] for spelling in spellings])[positions]
+            class_names = [names[spellings.index(spelling)].strip() for spelling in classes]
             if len(set(map(_spell_plainly, class_names))) < len(class_names):
                 notes = (
                     f"data of {name}: {count_classes(y, class_names, len(class_names))}, some of "
                     "which differ by capitals or a final stop alone; "
                     f"{spell_setting(MERGE_SETTING, True)} joins them",
                 )
-            y_test = None if y_test is None else _encode_test(name, y_test, class_names, spell)
+            if y_test is not None:
+                labels, positions = _find_labels(y_test)
+                unknown = [label for label in labels if spell(label) not in numbers]
+                if unknown:
+                    raise UserError(
+                        f"data of {name}: a test point has the label {unknown[0]!r}, which no "
+                        f"training point has (they have {', '.join(class_names)}); drop such points"
+                    )
+                y_test = np.array([numbers[spell(label)] for label in labels])[positions]
     dataset = make_dataset(name, x, y, y_test=y_test, class_names=class_names, **dataset_fields)
     return replace(dataset, notes=notes, has_numbered_classes=has_numbered_classes)
-
-
-def encode_labels(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
-    """Return labels as class indices, and the class names.
-
-    Labels are sorted: -1 before +1, false before true, text alphabetically. Integers stored as
-    floats are named without their fraction. Labels that differ by blanks at their ends are one.
-
-    Args:
-        name: The name of the data set, which errors mention.
-        y: Labels (P,), of any type with an order, or numbers and text together.
-
-    Returns:
-        Class indices 0..C-1 (P,), and C class names in their order.
-
-    Raises:
-        UserError: For a missing label, and for labels that are dates, lists and the like.
-    """
-    return _number_classes(_check_labels(name, y, ""), str.strip)
 
 
 def is_regression(y: NDArray[Any]) -> bool:
@@ -105,65 +101,44 @@ def is_regression(y: NDArray[Any]) -> bool:
     return has_fractions or count > MOST_NUMBERED_CLASSES or (count > 2 and 2 * count >= len(y))
 
 
-def _number_classes(
-    labels: NDArray[Any], spell: Callable[[str], str]
-) -> tuple[NDArray[np.intp], list[str]]:
-    """Return labels (P,) as class indices (P,), and the C class names.
+def convert_targets(y: Any) -> NDArray[Any]:
+    """Return targets of any type as an array; numbers that are stored as objects become numbers.
+
+    Such are decimals, and the entries of a column of objects. Booleans are no numbers. A masked
+    entry is a gap: None, or NaN among numbers.
 
     Args:
-        labels: The labels, none missing.
-        spell: Returns the spelling of a label's text: labels of one spelling are one class, named
-            as most points have it. Where it changes a label, classes are sorted by it.
+        y: An array or a sequence.
     """
+    targets = np.asarray(y)
+    if np.ma.is_masked(y):  # `asarray` drops the mask
+        targets = targets.astype(object)
+        targets[np.ma.getmaskarray(y)] = None
+    if targets.dtype.kind != "O" or targets.ndim != 1:
+        return targets
+    import pandas as pd
+
+    column = pd.Series(targets, dtype=object)
+    present = column.dropna()
+    are_numbers = (isinstance(e, (Real, Decimal)) and not isinstance(e, bool) for e in present)
+    if not len(present) or not all(are_numbers):
+        return targets
+    return pd.to_numeric(column.where(column.notna(), None), errors="coerce").to_numpy()
+
+
+def _find_labels(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the different labels of (P,) as texts, sorted, and the position of each point's."""
     try:
         values = np.unique(labels)
     except TypeError:  # numbers and text in one column: sorted as text
         labels = np.array([format_label(label) for label in labels])
         values = np.unique(labels)
-    indices = np.searchsorted(values, labels)
-    names = [format_label(value) for value in values]
-    spellings = [spell(name) for name in names]
-    classes = spellings if spellings == names else sorted(set(spellings))
-    # By increasing counts: of each spelling the last name, the most frequent, stays.
-    order = np.argsort(np.bincount(indices), kind="stable")
-    name_of_spelling = {spellings[index]: names[index].strip() for index in order}
-    numbers = {spelling: number for number, spelling in enumerate(classes)}
-    class_of_value = np.array([numbers[spelling] for spelling in spellings], dtype=np.intp)
-    return class_of_value[indices], [name_of_spelling[spelling] for spelling in classes]
+    return [format_label(value) for value in values], np.searchsorted(values, labels)
 
 
 def _spell_plainly(label: str) -> str:
     """Return a label without capitals, a final stop, and blanks at its ends."""
     return label.strip().removesuffix(".").rstrip().casefold()
-
-
-def _encode_test(
-    name: str, y: NDArray[Any], class_names: list[str], spell: Callable[[str], str]
-) -> NDArray[np.intp]:
-    """Return labels (Q,) of test points as indices (Q,) of the training points' classes.
-
-    Args:
-        name: The name of the data set, for the error.
-        y: The labels of the test points (Q,).
-        class_names: The classes of the training points, in the order of their indices. A label is
-            looked up by its text, so that 1 and 1.0 are one class.
-        spell: Returns the spelling of a label's text, by which it is looked up.
-
-    Raises:
-        UserError: A label is not one of the class names.
-    """
-    numbers = {spell(label): index for index, label in enumerate(class_names)}
-    indices = np.array([numbers.get(spell(format_label(label)), -1) for label in y], dtype=np.intp)
-    unknown_rows = np.flatnonzero(indices < 0)
-    if len(unknown_rows):
-        row = unknown_rows[0]
-        raise UserError(
-            f"data of {name}: the label of test point {row} (counted from 0) is "
-            f"{format_label(y[row])!r}, which no training point has (they have "
-            f"{', '.join(class_names)}); drop such points, or if labels differ by capitals alone, "
-            f"{spell_setting(MERGE_SETTING, True)} joins them"
-        )
-    return indices
 
 
 def _check_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
@@ -177,31 +152,20 @@ def _check_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
     Raises:
         UserError: A target is missing or not finite, or the targets are dates, lists and the like.
     """
-    try:
-        labels = convert_targets(y)
-    except ValueError as error:  # lists of different lengths
-        raise UserError(f"data of {name}: the {prefix}targets are lists; {ENCODING}") from error
-    is_gap, entries = np.zeros(labels.shape, bool), labels.ravel()[:1]
+    labels = convert_targets(y)
+    is_gap = ~np.isfinite(labels) if labels.dtype.kind == "f" else np.zeros(labels.shape, bool)
     if labels.dtype.kind == "O":
         import pandas as pd
 
         is_gap = pd.isna(labels)
-        entries = labels[~is_gap]
-    elif labels.dtype.kind == "f":
-        is_gap = ~np.isfinite(labels)
-    usable = (str, bytes, Real, Decimal, np.bool_)
-    is_span = (isinstance(entry, np.timedelta64) for entry in entries)  # an integer to Python
-    odd = next((e for e, span in zip(entries, is_span) if span or not isinstance(e, usable)), None)
-    if odd is not None:
-        kind = type(odd).__name__
-        raise UserError(f"data of {name}: the {prefix}targets are of type {kind}; {ENCODING}")
-    if labels.ndim != 1:
+    first = next(iter(labels[~is_gap]), 0)
+    if labels.dtype.kind in "mMV" or not isinstance(first, (str, bytes, Real, Decimal, np.bool_)):
         raise UserError(
-            f"data of {name}: the {prefix}targets have shape {labels.shape}; "
-            "it takes one target for each point"
+            f"data of {name}: the {prefix}targets are of type {type(first).__name__}; it takes "
+            "numbers or words: encode them as such, or choose another target"
         )
     if is_gap.any():
-        row = int(np.flatnonzero(is_gap)[0])
+        row = int(np.argmax(is_gap))
         raise UserError(
             f"data of {name}: the target of {prefix}point {row} (counted from 0) is "
             f"{'missing' if labels.dtype.kind == 'O' else labels[row]} ({is_gap.sum()} in all); "

@@ -325,12 +325,9 @@ def text(sparse: bool = False) -> Dataset:
     from sklearn.feature_extraction.text import CountVectorizer
 
     check_switch("dataset.sparse", sparse)
-    lines, classes = [], []
-    for index, name in enumerate(DESCRIBED):
-        for line in getattr(datasets, f"load_{name}")().DESCR.splitlines():
-            if len(line.split()) >= MIN_WORDS:
-                lines.append(line)
-                classes.append(index)
+    texts = [getattr(datasets, f"load_{name}")().DESCR.splitlines() for name in DESCRIBED]
+    rows = [(line, n) for n, text in enumerate(texts) for line in text]
+    lines, classes = zip(*(row for row in rows if len(row[0].split()) >= MIN_WORDS))
     vectorizer = CountVectorizer(dtype=np.float64)
     counts = vectorizer.fit_transform(lines)
     return make_dataset(

@@ -2,12 +2,11 @@
 
 import socket
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from normbench.datasets.dataset import Dataset, UserError
 from normbench.datasets.download import no_new_folders
-from normbench.datasets.tables import TableOptions, Target, table_dataset
+from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.datasets.values import check_path
 
 TIMEOUT_SECONDS = 20.0  # that a host may take to answer
@@ -18,13 +17,8 @@ def openml(
     name: str | None = None,
     id: int | None = None,
     version: int | str = "active",
-    target: Target = None,
-    drop: Sequence[str | int] = (),
-    encode: Sequence[str | int] = (),
-    fill: str | None = None,
-    missing: Sequence[str | float] = (),
-    task: str | None = None,
-    merge_labels: bool = False,
+    target: str | int | None = None,
+    **table: Any,
 ) -> Dataset:
     """Return a data set of OpenML, named as there, and cached in `data_dir/openml`.
 
@@ -35,12 +29,7 @@ def openml(
         version: The version of a name: a number, or `active` for the one that OpenML recommends.
         target: The target column; None for the one that OpenML declares, or unlabelled points where
             it declares none.
-        drop: As for csv files.
-        encode: As for csv files.
-        fill: As for csv files.
-        missing: As for csv files.
-        task: As for csv files.
-        merge_labels: As for csv files.
+        **table: The other fields of `TableOptions`.
 
     Raises:
         UserError: The data set cannot be fetched, or its table cannot be used.
@@ -69,23 +58,16 @@ def openml(
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise UserError(
             f"{setting}: cannot be had from openml.org ({reason}), nor is it in {folder}; write "
-            "dataset.name=mnist_784 or dataset.id=554, check the network, or read a file of yours "
-            "(dataset=csv, parquet or npz)"
+            "dataset.name=mnist_784 or dataset.id=554, or check the network"
         ) from error
     finally:
         socket.setdefaulttimeout(previous_timeout)
     targets: list[Any] = [*(bunch.target_names or ())] if target is None else [target]
     if len(targets) > 1:
         raise UserError(
-            f"{setting}: OpenML declares {len(targets)} targets ({', '.join(targets)}); choose one "
-            "with dataset.target and leave out the others with dataset.drop"
+            f"{setting}: has the targets {', '.join(targets)}; choose one with dataset.target, and "
+            "leave out the others with dataset.drop"
         )
-    return table_dataset(
-        f"openml_{id}" if name is None else str(name),
-        bunch.frame,
-        targets[0] if targets else None,
-        task,
-        TableOptions(drop, encode, fill, missing),
-        source=bunch.url,
-        merge_labels=merge_labels,
-    )
+    options = TableOptions(target=targets[0] if targets else None, **table)
+    dataset_name = f"openml_{id}" if name is None else str(name)
+    return table_dataset(dataset_name, bunch.frame, options, source=bunch.url)

@@ -1,7 +1,6 @@
 """The settings of any data set: classes, subset, test part, folds, copies, outliers, targets."""
 
 import warnings
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.columns import Columns
 from normbench.datasets.dataset import Dataset, OwnTargets, digest, infer_task
 from normbench.datasets.on_disk.points import is_in_memory, select_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
@@ -76,19 +76,20 @@ class Sampling:
         data = draw_subset(keep_classes(dataset, self.keep_classes), self.points, seed)
         data = split(data, self.test_fraction, seed)
         data = set_fit_points(assign_folds(data, self.folds, self.repeats, seed), self.fit_on)
-        contaminated = self._contaminate(data, seed)
-        if contaminated is not data:
-            contaminated = replace(
-                contaminated,
+        drawn = self._contaminate(data, seed)
+        if drawn is not data:
+            # From the points as they were: what is held out stays clean and without copies.
+            drawn = replace(
+                drawn,
                 columns=None,  # the table no longer describes the points
-                # From the points as they were: what is held out stays clean and without copies.
                 hold_out_and_redraw=lambda test_mask, repeat: self._contaminate(
                     hold_out(data, test_mask), seed + repeat
                 ),
             )
+        if data.folds and data.columns is not None:  # each fold has its own medians and categories
+            drawn = replace(drawn, fingerprint=_digest_table(drawn, data.columns))
         # A copy, since the scheme is fitted, and these settings may be applied again.
-        drawn = with_target_scheme(contaminated, deepcopy(self.target_scheme))
-        return _fingerprint_folds(drawn, data.columns)
+        return with_target_scheme(drawn, deepcopy(self.target_scheme))
 
     def _contaminate(self, data: Dataset, seed: int) -> Dataset:
         """Return the data set with outliers and noisy copies; unchanged where none are set."""
@@ -96,61 +97,25 @@ class Sampling:
         return add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
 
 
-def require_dense_points(dataset: Dataset, setting: str, value: Any) -> None:
+def _require_dense_points(dataset: Dataset, setting: str, value: Any) -> None:
     """Raise `UserError` where a setting needs points in a dense array, and the data set has none.
 
     Its points are a memory map then, or sparse.
-
-    Args:
-        dataset: The data set.
-        setting: The name of the setting, for the error.
-        value: Its value, for the error.
     """
     if not (is_in_memory(dataset.x) and is_in_memory(dataset.x_test)):
-        is_sparse = isinstance(dataset.x, SparsePoints)
-        reason = "are sparse" if is_sparse else "are read from their file block by block"
+        reason = "sparse" if isinstance(dataset.x, SparsePoints) else "read block by block"
         raise UserError(
             f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "
-            f"{dataset.name} {reason}; leave it out"
+            f"{dataset.name} are {reason}; leave it out"
         )
 
 
 def _refuse_lost_points(dataset: Dataset, mask: NDArray[np.bool_], setting: str) -> None:
-    """Raise `UserError` where a mask (P,) of training points leaves too few, or none of a class.
-
-    Args:
-        dataset: The data set before its points are drawn.
-        mask: The points that are left to train on.
-        setting: The setting that draws them, for the error.
-    """
+    """Raise `UserError` where a mask (P,) of training points leaves too few, or none of a class."""
     lost: Any = np.setdiff1d(dataset.y, dataset.y[mask]) if dataset.classes else []
     if len(lost) or np.count_nonzero(mask) < 2:
         rest = f"no point of class {dataset.class_names[lost[0]]}" if len(lost) else "1 point"
-        raise UserError(
-            f"{setting}: leaves {rest} of {dataset.name} to train on; choose a value that leaves "
-            "more"
-        )
-
-
-def find_classes(name: str, class_names: Sequence[str], classes: Any) -> list[int]:
-    """Return the indices of the classes to keep, increasing; of all classes for None.
-
-    Args:
-        name: The name of the data set, for the error.
-        class_names: One for each of its C classes.
-        classes: The setting `dataset.keep_classes`: some class names, numbers among them.
-
-    Raises:
-        UserError: The value is no list of its classes.
-    """
-    if classes is None:
-        return list(range(len(class_names)))
-    setting = "dataset.keep_classes"
-    rule = f"a list of classes of {name} ({', '.join(class_names) or 'it has none'})"
-    names = {str(entry) for entry in check_list(setting, classes, rule)}
-    if not names or not names <= set(class_names):
-        raise UserError(f"{spell_setting(setting, classes)}: must be {rule}")
-    return [index for index, class_name in enumerate(class_names) if class_name in names]
+        raise UserError(f"{setting}: leaves {rest} of {dataset.name} to train on; leave more")
 
 
 def keep_classes(dataset: Dataset, classes: Any) -> Dataset:
@@ -158,17 +123,23 @@ def keep_classes(dataset: Dataset, classes: Any) -> Dataset:
 
     Args:
         dataset: Any data set.
-        classes: The names of the classes; None for all.
+        classes: The setting `dataset.keep_classes`: some class names, numbers among them; None for
+            all.
 
     Raises:
-        UserError: The data set has no such class.
+        UserError: The value is no list of its classes.
     """
     if classes is None:
         return dataset
-    indices = find_classes(dataset.name, dataset.class_names, classes)
-    is_single = len(indices) == 1
-    data = _take_points(dataset, np.isin(dataset.y, indices))
+    setting, names = "dataset.keep_classes", dataset.class_names
+    rule = f"a list of classes of {dataset.name} ({', '.join(names) or 'it has none'})"
+    listed = {str(entry) for entry in check_list(setting, classes, rule)}
+    if not listed or not listed <= set(names):
+        raise UserError(f"{spell_setting(setting, classes)}: must be {rule}")
+    indices = [index for index, name in enumerate(names) if name in listed]
+    data = take_points(dataset, np.isin(dataset.y, indices))
     test_mask = np.isin(dataset.y_test, indices)
+    is_single = len(indices) == 1
     y, y_test = (
         np.empty(0) if is_single else np.searchsorted(indices, labels)
         for labels in (data.y, data.y_test[test_mask])
@@ -178,7 +149,7 @@ def keep_classes(dataset: Dataset, classes: Any) -> Dataset:
         y=y,
         x_test=select_rows(data.x_test, test_mask),
         y_test=y_test,
-        class_names=() if is_single else tuple(dataset.class_names[index] for index in indices),
+        class_names=() if is_single else tuple(names[index] for index in indices),
     )
 
 
@@ -210,21 +181,33 @@ def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
     chosen = np.zeros(len(rows), dtype=bool)
     chosen[rows[positions.astype(int)]] = True
     _refuse_lost_points(dataset, chosen, spell_setting("dataset.points", points))
-    return _take_points(dataset, chosen)
+    return take_points(dataset, chosen)
 
 
-def _take_points(dataset: Dataset, mask: NDArray[np.bool_]) -> Dataset:
-    """Return the data set with the training points of a mask (P,), and all test points."""
-    names, columns = dataset.feature_names, dataset.columns
+def take_points(
+    dataset: Dataset, mask: NDArray[np.bool_], test_mask: NDArray[np.bool_] | None = None
+) -> Dataset:
+    """Return the data set with the training points of a mask (P,).
+
+    Medians and categories of a table's columns are computed again from these points alone.
+
+    Args:
+        dataset: The data set.
+        mask: The training points to keep (P,).
+        test_mask: The points (P,) that become the test part; None leaves the test part as it is.
+    """
+    x, names, columns = dataset.x, dataset.feature_names, dataset.columns
     if columns is not None:
-        # Medians and categories are those of the points taken.
-        columns = columns.select_rows(np.flatnonzero(mask))
-        x, names = columns.encode_features(np.ones(np.count_nonzero(mask), dtype=bool))
-    else:
-        x = select_rows(dataset.x, mask)
+        x, names = columns.encode_features(mask)
+        columns = columns.select_rows(mask)
     # Unlabelled points have an empty y, to which no mask fits.
-    y = dataset.y[mask] if len(dataset.y) else dataset.y
-    return dataset.with_points(x=x, y=y, feature_names=names, columns=columns)
+    y = y_test = dataset.y
+    if len(y):
+        y, y_test = y[mask], y[mask if test_mask is None else test_mask]
+    fields = {"x": select_rows(x, mask), "y": y, "feature_names": names, "columns": columns}
+    if test_mask is not None:
+        fields |= {"x_test": select_rows(x, test_mask), "y_test": y_test, "folds": ()}
+    return dataset.with_points(**fields)
 
 
 def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
@@ -252,18 +235,13 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
             f"{setting}: {dataset.name} already has a test part of {len(dataset.x_test)} points; "
             f"set {spell_setting('dataset.test_fraction', 0)} to use that one"
         )
-    rng = np.random.default_rng(seed)
-    # Without classes all points are one group.
-    groups = dataset.y if dataset.classes else np.zeros(len(dataset.x), dtype=int)
+    rng, groups = np.random.default_rng(seed), _groups(dataset)
     test_mask = np.zeros(len(dataset.x), dtype=bool)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         test_mask[rng.permutation(members)[: round(test_fraction * len(members))]] = True
     if not test_mask.any():
-        raise UserError(
-            f"{setting}: holds no point of {dataset.name} ({len(dataset.x)} points) out; choose a "
-            "larger share"
-        )
+        raise UserError(f"{setting}: holds no point of {dataset.name} out; choose a larger share")
     _refuse_lost_points(dataset, ~test_mask, setting)
     return hold_out(dataset, test_mask)
 
@@ -271,7 +249,6 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
 def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
     """Return the data set with the points of a mask as its test part.
 
-    Medians and categories of a table's columns are computed again from the training points alone.
     Noisy copies and outliers are not drawn again: see `Dataset.hold_out_and_redraw`.
 
     Args:
@@ -280,22 +257,8 @@ def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
 
     Returns:
         The data set with a test part, without folds.
-
-    Raises:
-        UserError: Where a column of a table has no number among the training points.
     """
-    train_mask = ~test_mask
-    # Without a table, features do not depend on which points are trained on.
-    x, names = dataset.x, dataset.feature_names
-    if dataset.columns is not None:
-        x, names = dataset.columns.encode_features(train_mask)
-    x, x_test = select_rows(x, train_mask), select_rows(x, test_mask)
-    y = y_test = dataset.y  # unlabelled points have an empty y, to which no mask fits
-    if len(y):
-        y, y_test = y[train_mask], y[test_mask]
-    return dataset.with_points(
-        x=x, y=y, x_test=x_test, y_test=y_test, feature_names=names, folds=()
-    )
+    return take_points(dataset, ~test_mask, test_mask)
 
 
 def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
@@ -321,11 +284,11 @@ def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Datas
     if folds is None:
         return dataset
     setting = spell_setting("dataset.folds", folds)
-    require_dense_points(dataset, "dataset.folds", folds)
+    _require_dense_points(dataset, "dataset.folds", folds)
     if len(dataset.x_test):
         raise UserError(
-            f"{setting}: {dataset.name} has a test part of {len(dataset.x_test)} points, and "
-            "cross-validation holds points out by itself; leave one of them out"
+            f"{setting}: holds points of {dataset.name} out by itself, beside a test part of "
+            f"{len(dataset.x_test)}; leave one of them out"
         )
     count = check_integer("dataset.folds", folds, 2, len(dataset.x) // 2)
     # Along an order by class, folds are dealt in turn: the point at position i gets the fold
@@ -348,30 +311,18 @@ def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
         The data set with a test part.
     """
     test_mask = dataset.folds[repeat] == number
-    # `hold_out_and_redraw` is None without noisy copies and outliers.
-    return (
-        dataset.hold_out_and_redraw(test_mask, repeat)
-        if dataset.hold_out_and_redraw
-        else hold_out(dataset, test_mask)
-    )
+    if dataset.hold_out_and_redraw is None:  # without noisy copies and outliers
+        return hold_out(dataset, test_mask)
+    return dataset.hold_out_and_redraw(test_mask, repeat)
 
 
-def _fingerprint_folds(dataset: Dataset, columns: Any) -> Dataset:
-    """Return a data set with folds with a fingerprint that covers the table of its features, too.
-
-    Each fold computes its features again from the table, with its own medians and categories.
-
-    Args:
-        dataset: The data set, whose `columns` outliers and noisy copies may have removed.
-        columns: The table before outliers and noisy copies; None without one.
-    """
-    if not dataset.folds or columns is None:
-        return dataset
+def _digest_table(dataset: Dataset, columns: Columns) -> str:
+    """Return a fingerprint of a data set that covers the table of its features, too."""
     from pandas.util import hash_pandas_object
 
     rows = hash_pandas_object(columns.frame, index=False).to_numpy()
     table = f"{dataset.fingerprint} {sorted(columns.encoded)} {columns.fill}".encode()
-    return replace(dataset, fingerprint=sha256(table + rows.tobytes()).hexdigest())
+    return sha256(table + rows.tobytes()).hexdigest()
 
 
 def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
@@ -389,15 +340,19 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
             on disk or sparse.
     """
     check_choice("dataset.fit_on", fit_on, FIT_ON_CHOICES)
-    if fit_on == "all" and not len(dataset.x_test) and not dataset.folds:
-        raise UserError(
-            f"{spell_setting('dataset.fit_on', fit_on)}: {dataset.name} has no test points to "
-            f"learn statistics of; set {spell_setting('dataset.test_fraction')} or "
-            f"{spell_setting('dataset.folds')}"
-        )
     if fit_on == "all":
-        require_dense_points(dataset, "dataset.fit_on", fit_on)
+        _require_dense_points(dataset, "dataset.fit_on", fit_on)
+        if not len(dataset.x_test) and not dataset.folds:
+            raise UserError(
+                f"{spell_setting('dataset.fit_on', fit_on)}: {dataset.name} has no test points; "
+                f"set {spell_setting('dataset.test_fraction')} or {spell_setting('dataset.folds')}"
+            )
     return replace(dataset, fit_on=fit_on)
+
+
+def _groups(dataset: Dataset) -> NDArray[np.intp]:
+    """Return the class of each point (P,); 0 of all points without classes."""
+    return dataset.y if dataset.classes else np.zeros(len(dataset.x), dtype=np.intp)
 
 
 def _order_by_class(dataset: Dataset, seed: int) -> NDArray[np.intp]:
@@ -410,9 +365,8 @@ def _order_by_class(dataset: Dataset, seed: int) -> NDArray[np.intp]:
         seed: The seed of the random order.
     """
     shuffled = np.random.default_rng(seed).permutation(len(dataset.x))
-    groups = dataset.y[shuffled] if dataset.classes else np.zeros(len(shuffled))
     # A stable sort keeps the random order within a class.
-    return shuffled[np.argsort(groups, kind="stable")]
+    return shuffled[np.argsort(_groups(dataset)[shuffled], kind="stable")]
 
 
 def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int) -> Dataset:
@@ -424,12 +378,13 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     Args:
         dataset: A data set in memory.
         unit: None for no outliers; `cells` draws single entries of the points, `points` whole rows.
-        share: The share of the cells, or of the points, that is drawn, without replacement.
+        share: The share of the cells, or of the points, that is drawn, without replacement; one of
+            them at least.
         size: The size of outliers, in standard deviations of the feature.
         seed: The seed of the draw.
 
     Raises:
-        UserError: A setting is out of its range, or no cell would be drawn.
+        UserError: A setting is out of its range.
     """
     # Checked without outliers, too: a mistyped value is an error whether or not it has an effect.
     share = check_number("dataset.outlier_share", share, above=0, at_most=1)
@@ -437,20 +392,13 @@ def with_outliers(dataset: Dataset, unit: Any, share: Any, size: Any, seed: int)
     if unit is None:
         return dataset
     check_choice("dataset.outliers", unit, OUTLIERS)
-    require_dense_points(dataset, "dataset.outliers", unit)
+    _require_dense_points(dataset, "dataset.outliers", unit)
     x = dataset.x.astype(np.float64)
     rng = np.random.default_rng([seed, 3])  # 3: other draws from this seed have other numbers
     drawn = np.zeros(x.shape, bool)
     # A view of the mask, whose rows are what is drawn: single cells, or whole points.
     rows = drawn.reshape(-1, 1) if unit == "cells" else drawn
-    count = round(share * len(rows))
-    if count == 0:
-        raise UserError(
-            f"{spell_setting('dataset.outlier_share', share)}: is less than half of one of the "
-            f"{len(rows)} {unit} of {dataset.name}, so there would be no outlier; choose "
-            f"{1 / len(rows):.2g} or more"
-        )
-    rows[rng.permutation(len(rows))[:count]] = True
+    rows[rng.permutation(len(rows))[: max(1, round(share * len(rows)))]] = True
     outliers = x + size * x.std(axis=0) * rng.standard_normal(x.shape)
     return dataset.with_points(x=np.where(drawn, outliers, x).astype(dataset.x.dtype))
 
@@ -488,7 +436,7 @@ def add_noisy_copies(
     if noise_shape is None:
         return dataset
     check_choice("dataset.augment", noise_shape, NOISE_SHAPES)
-    require_dense_points(dataset, "dataset.augment", noise_shape)
+    _require_dense_points(dataset, "dataset.augment", noise_shape)
     x = dataset.x.astype(np.float64)
     noise_factor = factor_noise(x, noise_shape)
     rng = np.random.default_rng([seed, 2])  # 2: other draws from this seed have other numbers
@@ -537,36 +485,33 @@ def with_target_scheme(dataset: Dataset, scheme: Any) -> Dataset:
         return dataset
     setting = spell_setting("dataset.target_scheme")
     if dataset.task != "regression" or dataset.folds:
-        unfit_targets = "folds" if dataset.folds else "classes" if dataset.classes else "none"
+        unfit = "folds" if dataset.folds else "classes" if dataset.classes else "none"
         raise UserError(
-            f"{setting}: is for real targets of one training part, and {dataset.name} has "
-            f"{unfit_targets}; leave it out, or set {spell_setting('dataset.task', 'regression')} "
-            f"of a file of numbers, {spell_setting('dataset.test_fraction')} in place of folds"
+            f"{setting}: is for real targets of one training part, and {dataset.name} has {unfit}; "
+            f"leave it out, or set {spell_setting('dataset.task', 'regression')} of a file"
         )
+
+    def transform(targets: NDArray[Any]) -> NDArray[np.float64]:
+        if not len(targets):  # scikit-learn refuses empty arrays
+            return targets
+        transformed = np.asarray(scheme.transform(targets[:, None]), np.float64)
+        if not np.isfinite(transformed).all():
+            raise ValueError("it gives targets that are not finite")
+        return transformed.reshape(targets.shape)
+
     try:  # what is raised here ends as the reason in the error below
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
             scheme.fit(dataset.y[:, None])
-            y, y_test = (
-                np.asarray(scheme.transform(part[:, None]), np.float64).reshape(part.shape)
-                if len(part)  # scikit-learn refuses empty arrays
-                else part
-                for part in (dataset.y, dataset.y_test)
-            )
+            y, y_test = transform(dataset.y), transform(dataset.y_test)
         if not hasattr(scheme, "inverse_transform"):
             raise ValueError("it has no inverse_transform, so predictions would have no units")
-        if not (np.isfinite(y).all() and np.isfinite(y_test).all()):
-            raise ValueError("it gives targets that are not finite")
     except (TypeError, ValueError) as error:
         raise UserError(
             f"{setting}: {type(scheme).__name__} is unfit for these targets "
             f"({' '.join(str(error).split())}); choose another scheme, such as standard or minmax"
         ) from error
+    own_targets = OwnTargets(dataset.y, dataset.y_test, scheme)
     targets = digest(y, y_test, dataset.y, dataset.y_test)
-    return replace(
-        dataset,
-        y=y,
-        y_test=y_test,
-        own_targets=OwnTargets(dataset.y, dataset.y_test, scheme),
-        fingerprint=sha256(f"{dataset.fingerprint} {targets}".encode()).hexdigest(),
-    )
+    fingerprint = sha256(f"{dataset.fingerprint} {targets}".encode()).hexdigest()
+    return replace(dataset, y=y, y_test=y_test, own_targets=own_targets, fingerprint=fingerprint)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Real
@@ -16,21 +16,9 @@ LARGEST_FLOAT = sys.float_info.max
 # Of the available memory, for one array: points are copied, normalized, multiplied.
 ARRAY_SHARE = 1 / 4
 FLOAT64_BYTES = 8  # bytes of a number in float64
-# The bytes of a unit in lower case: b, kb and kib to tb and tib.
-UNIT_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{binary}b": (1024 if binary else 1000) ** power
-    for power, letter in enumerate("kmgt", 1)
-    for binary in ("", "i")
-}
-SIZE_PATTERN = re.compile(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)
-MIN_ROOM_BYTES = 64 << 20  # that a memory limit leaves at least, beside the program itself
-CGROUP_FILES = (  # of a container: its limit, and its usage
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ),
-)
+# A number, and a unit: b, kb and kib to tb and tib.
+SIZE_PATTERN = re.compile(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,3})?)\s*(?:([kmgt]i?)?b)?\s*", re.IGNORECASE)
+CONTAINER = Path("/sys/fs/cgroup")  # its files say what memory a container may use, and uses
 
 
 class UserError(ValueError):
@@ -93,11 +81,6 @@ def in_python() -> bool:
     return _python_names.get() is not None
 
 
-def table_word() -> str:
-    """Return the word for a user's table: `frame` in Python, `file` on the command line."""
-    return "frame" if in_python() else "file"
-
-
 def quote_value(value: Any) -> str:
     """Return a value as Hydra reads it on the command line: text in quotes if it needs them.
 
@@ -143,8 +126,8 @@ def check_integer(name: str, value: Any, at_least: int, at_most: int | None = No
     number = to_python_number(value)
     is_number = isinstance(number, Real) and not isinstance(number, bool)
     if not (is_number and number == number // 1):  # infinite numbers and NaN are unequal
-        rule += _range_remedy(name, value)
-        raise UserError(f"{spell_setting(name, value)}: must be a whole number, {rule}")
+        rule = f"a whole number, {rule}{_range_remedy(name, value)}"
+        raise UserError(f"{spell_setting(name, value)}: must be {rule}")
     count = int(number)
     if count < at_least or (at_most is not None and count > at_most):
         raise UserError(f"{spell_setting(name, value)}: must be {rule}")
@@ -156,7 +139,7 @@ def _range_remedy(name: str, value: Any) -> str:
     limits = re.fullmatch(r"(\d+)(?:\.\.\.?|-|:)(\d+)", str(value), re.ASCII)
     if limits is None or in_python():
         return ""
-    first, last = int(limits[1]), int(limits[2])
+    first, last = map(int, limits.groups())
     return f"; for {first} to {last} type '{name}=range({first},{last + 1})'"
 
 
@@ -185,15 +168,12 @@ def check_number(
         ("below {:g}", below, operator.lt),
         ("{:g} or less", at_most, operator.le),
     )
-    set_bounds = [row for row in bounds if row[1] is not None]
     number: Any = to_python_number(value)
     is_real = isinstance(number, Real) and not isinstance(number, bool)
-    if (
-        not is_real
-        or not -LARGEST_FLOAT <= number <= LARGEST_FLOAT  # NaN, infinite or a larger integer
-        or not all(holds(number, bound) for _, bound, holds in set_bounds)
-    ):
-        rules = " and ".join(rule.format(bound) for rule, bound, _ in set_bounds)
+    # The comparisons are false of NaN, of infinite numbers and of a larger integer.
+    is_usable = is_real and -LARGEST_FLOAT <= number <= LARGEST_FLOAT
+    if not is_usable or any(b is not None and not holds(number, b) for _, b, holds in bounds):
+        rules = " and ".join(rule.format(b) for rule, b, _ in bounds if b is not None)
         rule = f"must be a finite number{', ' if rules else ''}{rules}"
         raise UserError(f"{spell_setting(name, value)}: {rule}")
     return float(number)
@@ -252,24 +232,54 @@ def check_path(name: str, value: Any, remedy: str) -> Path:
         value: Its value, of any type.
         remedy: How to write it, such as `write dataset.path=my.csv`.
     """
-    if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{name}={format_value(value)}: must be a path; {remedy}")
     try:
         path = Path(value).expanduser()
-        path.exists()  # raises where the system does not accept the name, but for a null character
-        if "\0" in value:
-            raise ValueError("it holds a null character")
-    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, an unknown user
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"{name}={format_value(value)}: is no path to be read ({reason}); {remedy}"
-        ) from error
+        path.exists()  # raises where the system does not accept the name
+    except (TypeError, OSError, RuntimeError, ValueError) as error:
+        raise UserError(f"{name}={format_value(value)}: must be a path; {remedy}") from error
     return path
 
 
-# The memory limits of this process, in bytes and as the user wrote them. The last one is in force,
-# for the whole process; `limited_memory` adds one for its context.
-_limits: list[tuple[int, str] | None] = [None]
+def find_file(option: str, path: Any, example: str = "my.csv") -> Path:
+    """Return the file that a setting names; raise `UserError` where there is none.
+
+    Args:
+        option: The name of the setting, such as `dataset.path`.
+        path: Its value.
+        example: A file name, for the error that shows how to write the setting.
+    """
+    file = check_path(option, path, f"write {option}={example}")
+    if file.is_dir():
+        raise UserError(f"{option}={path}: is a folder; name a file in it")
+    if not file.is_file():
+        raise UserError(
+            f"{option}={path}: no such file (seen from {Path.cwd()}); a path with a comma, "
+            f"a space or = takes two pairs of quotes: {option}='\"a,b.csv\"'"
+        )
+    return file
+
+
+@contextmanager
+def translate_read_errors(setting: str, rule: str, remedy: str) -> Iterator[None]:
+    """Turn whatever a library raises in the context, of a damaged file, into `UserError`.
+
+    Args:
+        setting: The setting that names the file, as `name=value`.
+        rule: What is wrong with the file, such as `cannot be read as a table`. The library's reason
+            follows in brackets.
+        remedy: What the user can do, the end of the message.
+    """
+    try:
+        yield
+    except UserError:  # it says what is wrong better than the rule does
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
+        raise UserError(f"{setting}: {rule} ({reason}); {remedy}") from error
+
+
+# The memory limit of this process, in bytes and as the user wrote it.
+_limit: list[tuple[int, str] | None] = [None]
 
 
 def parse_memory_size(value: Any) -> int | None:
@@ -284,51 +294,40 @@ def parse_memory_size(value: Any) -> int | None:
     """
     if value is None:
         return None
-    # A number and a unit, either of them a group of the match; the unit may be empty.
-    match = None if isinstance(value, bool) else SIZE_PATTERN.fullmatch(str(value))
-    if match is None or match[2].lower() not in UNIT_BYTES:
+    match = SIZE_PATTERN.fullmatch(str(value))
+    if match is None:
         raise UserError(
             f"memory={value}: must be a size such as 1GiB, 500MB or 2e9 (bytes), or null for no "
             "limit"
         )
-    # The product may be infinite, which is no int.
-    size = min(float(match[1]) * UNIT_BYTES[match[2].lower()], sys.maxsize)
-    return int(size)
+    unit = (match[2] or " ").lower()
+    size = float(match[1]) * (1024 if unit.endswith("i") else 1000) ** " kmgt".index(unit[0])
+    return int(min(size, sys.maxsize))
 
 
 def limit_memory(value: Any) -> None:
-    """Limit the memory that `available_bytes` reports to this process.
+    """Limit the memory that `available_bytes` reports to this process; see `parse_memory_size`.
 
-    Args:
-        value: The limit, see `parse_memory_size`; None for no limit.
-
-    Raises:
-        UserError: The value is no size of memory, or the program itself takes nearly all of it.
+    Raises `UserError` where the program itself takes more.
     """
     size = parse_memory_size(value)
     limit = None if size is None else (size, str(value))
-    # A limit that is in force already is not checked again: data now count as the program's.
-    if limit and limit != _limits[-1] and limit[0] < resident_bytes() + MIN_ROOM_BYTES:
-        raise UserError(
-            f"memory={value}: the program itself takes {resident_bytes() >> 20} MiB; set "
-            f"{(resident_bytes() + MIN_ROOM_BYTES >> 20) + 1}MiB at least, or null for no limit"
-        )
-    _limits[-1] = limit
+    # A limit that is in force is not checked again: data now count as the program's.
+    if limit and limit != _limit[0] and limit[0] < resident_bytes():
+        taken = resident_bytes() >> 20
+        raise UserError(f"memory={value}: the program itself takes {taken} MiB; set more")
+    _limit[0] = limit
 
 
 @contextmanager
 def limited_memory(value: Any) -> Iterator[None]:
-    """Limit the memory of this process until the context exits; see `limit_memory`.
-
-    The limit before is in force again afterwards.
-    """
-    # A copy of the entry in force, which `limit_memory` compares and replaces.
-    _limits.append(_limits[-1])
+    """Limit the memory of this process until the context exits; see `limit_memory`."""
+    previous = _limit[0]
     try:
         limit_memory(value)
         yield
     finally:
-        _limits.pop()
+        _limit[0] = previous
 
 
 def resident_bytes() -> int:
@@ -339,13 +338,12 @@ def resident_bytes() -> int:
     except OSError:
         import resource
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes on macOS, else in KiB
-        return peak if sys.platform == "darwin" else 1024 * peak
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of macOS, in bytes
 
 
 def available_bytes() -> int:
     """Return the bytes of memory that are free, without swapping and within the limit."""
-    limit, free = _limits[-1], _free_memory()
+    limit, free = _limit[0], _free_memory()
     return free if limit is None else max(0, min(free, limit[0] - resident_bytes()))
 
 
@@ -356,27 +354,20 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def machine_memory() -> int:
-    """Return the memory of the machine in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def _free_memory() -> int:
     """Return the bytes of memory that the machine, or its container, has free.
 
     Where the system does not tell, these are all that the machine has.
     """
-    free = machine_memory()
-    try:
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, StopIteration):  # of Linux
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvail"))
-    except (OSError, StopIteration):  # not Linux: what the machine has
-        pass
-    for limit_file, usage_file in CGROUP_FILES:
-        try:
-            free = min(free, int(limit_file.read_text()) - int(usage_file.read_text()))
-        except (OSError, ValueError):  # no limit
-            continue
+    with suppress(OSError, ValueError):  # of a container with a limit
+        limit, usage = (
+            int((CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current")
+        )
+        free = min(free, limit - usage)
     return max(free, 0)
 
 
@@ -396,7 +387,7 @@ def refuse_larger(
     """
     allowed_bytes = share * available_bytes()
     if needed_bytes > allowed_bytes:
-        limit = _limits[-1]
+        limit = _limit[0]
         memory_owner = f"memory={limit[1]} leaves" if limit else "this machine has"
         raise UserError(
             f"{setting}: takes {format_gigabytes(needed_bytes)} of memory, and at most "

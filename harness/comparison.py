@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import Parameter, Signature, signature
 from textwrap import shorten
 from typing import Any
@@ -15,8 +15,7 @@ from normbench.choices import build, import_target, on_columns, options, samplin
 from normbench.contracts import GROUP_CONTRACTS
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Sampling, UserError, label_dataset
-from normbench.datasets.diagnosis import refuse_text_target
-from normbench.datasets.entries import convert_targets
+from normbench.datasets.labels import convert_targets
 from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
@@ -489,24 +488,20 @@ def _dataset(
         UserError: The points or targets cannot be used, or `columns` is set for an array.
     """
     targets = convert_targets(y)
-    # Texts, and booleans, are labels.
-    if not np.issubdtype(targets.dtype, np.number):
-        is_regression = False
-        refuse_text_target("y", targets)
-    elif isinstance(declared_traits := getattr(cost, "traits", None), Traits):
-        tasks = declared_traits.tasks
-        is_regression = "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
-    else:
+    task = None  # of texts and booleans, which are labels
+    if np.issubdtype(targets.dtype, np.number):
         is_regression = bool((targets != np.round(targets)).any())
-    task = "regression" if is_regression else "classes"
+        if isinstance(declared_traits := getattr(cost, "traits", None), Traits):
+            tasks, values = declared_traits.tasks, np.unique(targets)
+            is_regression = "regression" in tasks and (len(tasks) == 1 or len(values) > 2)
+        task = "regression" if is_regression else "classes"
     # Targets of another shape than (P,) are refused by `label_dataset` below.
     if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
         last_column = -1  # the targets
-        return table_dataset(
-            name, table, last_column, task, columns, source="arrays", merge_labels=merge_labels
-        )
-    has_options = any(np.size(option) for option in vars(columns).values() if option is not None)
-    if has_options and not isinstance(x, pd.DataFrame):
+        options = replace(columns, target=last_column, task=task, merge_labels=merge_labels)
+        return table_dataset(name, table, options, source="arrays")
+    lists = (columns.drop, columns.encode, columns.missing)
+    if not isinstance(x, pd.DataFrame) and (columns.fill or any(map(np.size, lists))):
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
     return label_dataset(name, x, targets, task, merge_labels=merge_labels, source="arrays")

@@ -111,8 +111,7 @@ def write_map(blocks: Iterable[Array], shape: tuple[int, int], dtype: Any) -> Ar
     if size > free:
         raise UserError(
             f"points that do not fit in memory: {format_gigabytes(size)} of them are written to "
-            f"{folder}, whose disk has {format_gigabytes(free)} free; free some, or choose fewer "
-            "points"
+            f"{folder}, whose disk has {format_gigabytes(free)} free; choose fewer points"
         )
     with tempfile.TemporaryFile(dir=folder) as file:
         for block in blocks:

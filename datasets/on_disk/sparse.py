@@ -27,23 +27,15 @@ class SparsePoints:
 
     @classmethod
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
-        """Return any sparse matrix of scipy as points of a type.
+        """Return a sparse matrix (P, N), in any of scipy's formats, as points of a type.
 
-        The points share the memory of a matrix that is canonical CSR (no entry twice, columns in
-        order) of that type already, in contiguous arrays. The matrix is never changed.
-
-        Args:
-            matrix: A sparse matrix (P, N), in any of scipy's formats.
-            dtype: The type.
+        The matrix stays as it is.
         """
         from scipy import sparse
 
-        csr = sparse.csr_array(matrix)
-        arrays = (csr.data, csr.indices, csr.indptr)
-        if not (csr.has_canonical_format and all(array.flags.c_contiguous for array in arrays)):
-            csr = csr.copy()  # contiguous; the caller's matrix stays as it is
-            csr.sum_duplicates()
-        return cls(csr.astype(dtype, copy=False))
+        csr = sparse.csr_array(matrix, dtype=dtype, copy=True)
+        csr.sum_duplicates()
+        return cls(csr)
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -59,20 +51,8 @@ class SparsePoints:
         return max(self.csr.nnz, 1) / max(self.size, 1)
 
     def __getitem__(self, rows: slice | Array) -> "SparsePoints":
-        """Return some rows (p, N), by a slice without a step, a mask (P,), or indices (p,)."""
-        if not isinstance(rows, slice):
-            return SparsePoints(self.csr[rows], self.offset)
-        from scipy import sparse
-
-        first, last, _ = rows.indices(len(self))
-        # Row i holds the stored entries from indptr[i] to below indptr[i + 1].
-        indptr = self.csr.indptr[first : max(first, last) + 1]
-        stored = slice(indptr[0], indptr[-1])
-        csr = sparse.csr_array((len(indptr) - 1, self.shape[1]), dtype=self.dtype)
-        # The arrays are assigned, since the slices of `csr_array` are copies.
-        csr.data, csr.indices = self.csr.data[stored], self.csr.indices[stored]
-        csr.indptr = indptr - indptr[0]
-        return SparsePoints(csr, self.offset)
+        """Return some rows (p, N), by a slice, a mask (P,), or indices (p,)."""
+        return SparsePoints(self.csr[rows], self.offset)
 
     def toarray(self) -> Array:
         """Return the points as an array (P, N), with their zeros."""

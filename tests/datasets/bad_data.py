@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -88,27 +87,6 @@ def cut_gzip(folder):
     return partial(load, "csv", {"path": str(path), "target": "label"})
 
 
-def raw(name, content, option, **settings):
-    def make(folder):
-        (folder / name).write_bytes(content)
-        return partial(load, option, {"path": str(folder / name), **settings})
-
-    return make
-
-
-def npy_as_npz(folder):
-    with (folder / "my.npz").open("wb") as file:
-        np.save(file, np.eye(3))
-    return partial(load, "npz", {"path": str(folder / "my.npz")})
-
-
-def cut_npz(folder):
-    np.savez(folder / "my.npz", x=np.eye(30), y=np.arange(30) % 2)
-    path = folder / "my.npz"
-    path.write_bytes(path.read_bytes()[:-300])
-    return partial(load, "npz", {"path": str(path)})
-
-
 def damaged_digits(folder):
     (folder / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"not the digits"))
     return partial(load, "mnist", {"data_dir": str(folder)}, "multiclass_softmax")
@@ -138,8 +116,8 @@ CASES = (
     Case("no path", chosen("csv"), ("dataset.path=null", "dataset.path=my.csv"), True),
     Case("a file that is not there", no_file, ("none.csv: no such file", "quotes")),
     Case("a folder instead of a file", a_folder, ("my.csv: is a folder", "name a file"), True),
-    Case("an empty file", csv(""), ("is empty",)),
-    Case("a header and no points", csv("a,b,label\n"), ("a header and no points",)),
+    Case("an empty file", csv(""), ("cannot be read as a table", "No columns")),
+    Case("a header and no points", csv("a,b,label\n"), ("column 'a' is empty",)),
     Case(
         "no text in UTF-8",
         csv(b"a,label\n\xe9,1\n"),
@@ -152,14 +130,9 @@ CASES = (
         True,
     ),
     Case(
-        "infinity",
-        csv("a,b,label\n1,2,no\n3,4,yes\ninf,6,no\n"),
-        ("feature 'a' of point 2", "inf"),
-    ),
-    Case(
         "an entry whose square overflows",
         csv("a,b,label\n1,2,no\n1e200,4,yes\n5,6,no\n"),
-        ("feature 'a' of point 1", "1e+200", "overflows", "rescale"),
+        ("feature 'a' of point 1", "1e+200", "rescale"),
     ),
     Case(
         "text in a number column",
@@ -174,7 +147,7 @@ CASES = (
     Case(
         "a categorical column",
         csv("a,colour,label\n1,red,no\n3,blue,yes\n5,red,no\n"),
-        ("column 'colour'", "'red'", "one column a category", "'dataset.encode=[colour]'"),
+        ("column 'colour'", "'red'", "'dataset.encode=[colour]'"),
         True,
     ),
     Case(
@@ -182,23 +155,11 @@ CASES = (
         csv("a,label\n1,no\n3,no\n"),
         ("all points are of one class", "check the target"),
     ),
-    Case("one point", csv("a,label\n1,no\n"), ("(1, 1)", "2 points at least")),
-    Case(
-        "a class of its own for each point",
-        csv("a,label\n1,u\n3,v\n4,w\n"),
-        ("all points are of 3 classes, one for each", "dataset.task=regression"),
-    ),
     Case(
         "a label missing",
         csv("a,label\n1,no\n3,\n4,yes\n"),
         ("target of point 1", "missing", "dataset.fill=drop"),
     ),
-    Case(
-        "a number for a target missing",
-        csv("a,label\n1,0.5\n3,\n4,0.7\n", cost="least_squares"),
-        ("target of point 1", "nan", "without a target"),
-    ),
-    Case("a target that is infinite", csv("a,label\n1,1\n2,inf\n"), ("target of point 1", "inf")),
     Case(
         "text for a target of regression",
         csv(GOOD, task="regression", cost="least_squares"),
@@ -211,65 +172,39 @@ CASES = (
         True,
     ),
     Case(
-        "a target that is not there",
-        csv(GOOD, target="class"),
-        ("dataset.target=class: no such column", "a, b, label"),
-    ),
-    Case(
-        "a target's position out of range",
-        csv(GOOD, target=3),
-        ("dataset.target=3", "no such column", "-1 (the last)"),
-    ),
-    Case(
         "the target left out", csv(GOOD, drop=["label"]), ("dataset.target=label", "dataset.drop")
     ),
-    Case("a column to drop that is not there", csv(GOOD, drop=["id"]), ("dataset.drop=id",)),
-    Case("no features left", csv("label\nno\nyes\n"), ("(2, 0)", "1 feature at least beside")),
     Case(
         "the wrong layout: a point per column",
         csv(COLUMNS, header=False, target=-1),
         ("3 points of 4 features", "dataset.points_in=columns"),
     ),
     Case(
-        "the wrong layout: a point per row",
-        csv(GOOD, points_in="columns", header=False, target=-1),
-        ("column '0'", "'1'"),
-    ),
-    Case(
         "a first point taken for the header",
         csv("1.5,2,0\n2.5,3,1\n3.5,4,0\n", target=-1),
-        ("its first row (1.5, 2, 0) holds numbers", "add dataset.header=false ("),
+        ("its first row (1.5, 2, 0) holds numbers", "add dataset.header=false"),
     ),
     Case(
         "a first point with its label taken for the header",
         csv("1.5,1.5,no\n2.5,3,yes\n3.5,4,no\n3,2,yes\n", target=-1),
-        ("its first row (1.5, 1.5.1, no) holds numbers", "add dataset.header=false ("),
+        ("its first row (1.5, 1.5, no) holds numbers", "add dataset.header=false"),
     ),
     Case(
         "the wrong delimiter",
         csv(GOOD.replace(",", ";")),
-        ("dataset.delimiter=comma does not separate", "add dataset.delimiter=semicolon ("),
+        ("dataset.delimiter=comma does not separate", "add dataset.delimiter=semicolon"),
     ),
-    Case("a delimiter without a name", csv(GOOD, delimiter=";"), ("one of semicolon, tab",)),
     Case(
         "a row longer than the others",
         csv("a,b,label\n1,2,no\n3,4,5,6,yes\n5,6,no\n"),
-        ("line 3 ('3,4,5,6,yes') differs", "it has 5 entries, and most lines have 3"),
-    ),
-    Case(
-        "rows longer than the header",
-        csv("a,label\n1,2,no\n3,4,yes\n"),
-        ("give each column a name",),
+        ("line 3 ('3,4,5,6,yes') has not 3 entries, as most lines, but 5",),
     ),
     Case("a gzip file cut short", cut_gzip, ("cannot be read as a table",)),
-    Case("a wrong layout's name", csv(GOOD, points_in="cols"), ("one of rows, columns",)),
     Case(
         "a row shorter than the others",
         csv("label,a,b\nno,1,2\nyes,3\nno,5,6\n"),
         ("column 'b' has no entry in 1 of 3 points, first in 1",),
     ),
-    Case("columns to drop that are no list", csv(GOOD, drop="a"), ("dataset.drop=a", "a list")),
-    Case("a header that is not true or false", csv(GOOD, header="no"), ("true or false",)),
     Case(
         "a task that does not exist",
         csv(GOOD, task="binary"),
@@ -296,7 +231,6 @@ CASES = (
         csv(GOOD, test_fraction=0.9),
         ("dataset.test_fraction=0.9", "leaves no point of class"),
     ),
-    Case("no Parquet file", raw("my.parquet", b"a,b\n1,2\n", "parquet"), ("as a Parquet file",)),
     Case("dates in Parquet", parquet(DATES), ("column 'day'", "dataset.drop=[day]")),
     Case(
         "pickled objects in npz",
@@ -304,14 +238,8 @@ CASES = (
         ("allow_pickle=False", "can run code"),
         True,
     ),
-    Case("a pickle named npz", raw("my.npz", pickle.dumps([1]), "npz"), ("plain arrays",)),
-    Case("an array without a name", npy_as_npz, ("one array without a name", "numpy.savez")),
-    Case("an npz file cut short", cut_npz, ("plain arrays", "numpy.savez")),
     Case("no such array in npz", npz(points=PLANE), ("dataset.x=x", "it has points")),
     Case("complex numbers", npz(x=PLANE * 1j, y=YES_NO), ("complex128 is none",)),
-    Case("text for points in npz", npz(x=[["a"], ["b"]], y=[0, 1]), ("must be a number", "'a'")),
-    Case("images that are not flat", npz(x=np.zeros((4, 2, 2)), y=YES_NO), ("(4, 2, 2)",)),
-    Case("no points at all", npz(x=np.zeros((0, 2)), y=[]), ("(0, 2)", "at least")),
     Case("fewer targets than points", npz(x=PLANE, y=YES_NO[:3]), ("(3,)", "each of 4 points")),
     Case(
         "a test label that no training point has",
@@ -322,12 +250,7 @@ CASES = (
             y_test=["maybe"],
             options={"x_test": "x_test", "y_test": "y_test"},
         ),
-        ("test point 0", "'maybe'", "no, yes"),
-    ),
-    Case(
-        "a test part without targets",
-        npz(x=PLANE, y=YES_NO, x_test=PLANE, options={"x_test": "x_test"}),
-        ("test targets are missing",),
+        ("a test point has the label 'maybe'", "no, yes"),
     ),
     Case(
         "a test part of other features",
@@ -338,7 +261,7 @@ CASES = (
             y_test=YES_NO,
             options={"x_test": "x_test", "y_test": "y_test"},
         ),
-        ("2 features in the training part", "1 in the test part"),
+        ("has 2 features, 1 in its test part",),
     ),
     Case(
         "a missing file and no network",
@@ -359,20 +282,9 @@ CASES = (
         True,
     ),
     Case(
-        "a digit that is none",
-        chosen("mnist", data_dir=".", digits=[3, 10]),
-        ("dataset.keep_classes=[3,10]", "a list of classes of mnist (0, 1, 2,"),
-    ),
-    Case(
-        "a rotation beyond 1", chosen("gaussian", rotation=2), ("dataset.rotation=2", "1 or less")
-    ),
-    Case("a condition number below 1", chosen("gaussian", condition_number=0.5), ("1 or more",)),
-    Case("more classes than points", chosen("gaussian", points=2, classes=3), ("from 1 to 2",)),
-    Case("OpenML without a name", chosen("openml", data_dir="."), ("dataset.name=mnist_784",)),
-    Case(
         "OpenML and no network",
         openml_without_network,
-        ("dataset.name=iris", "cannot be had from openml.org", "dataset=csv"),
+        ("dataset.name=iris", "cannot be had from openml.org", "dataset.id="),
     ),
 )
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets import Sampling, hold_out, hold_out_fold, make_dataset
-from normbench.datasets.sampling import add_noisy_copies
+from normbench.datasets import Sampling, hold_out_fold, make_dataset
+from normbench.datasets.sampling import add_noisy_copies, hold_out
 from normbench.datasets.tables import TableOptions, table_dataset
 
 RNG = np.random.default_rng(6)
@@ -70,8 +70,7 @@ def test_large_points_do_not_overflow_and_types_stay():
 FEW = make_dataset("few", X[:60], DATA.y[:60], class_names=["no", "yes"], source="-")
 
 
-@pytest.mark.parametrize("kind", ["aligned", "round"])
-@pytest.mark.parametrize("fit_on", ["train", "all"])
+@pytest.mark.parametrize(("kind", "fit_on"), [("aligned", "all"), ("round", "train")])
 def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
     drawn = Sampling(
         folds=5, repeats=2, split_seed=3, augment=kind, augment_copies=3, fit_on=fit_on
@@ -95,9 +94,8 @@ def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
 
 def test_the_gaps_of_a_fold_are_filled_by_its_own_points_before_they_are_copied():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 50.0, 7.0, np.nan] * 5, "y": list("pqqppq") * 5})
-    table = table_dataset(
-        "t", frame, -1, "classes", TableOptions((), (), "median", ()), source="made"
-    )
+    options = TableOptions(fill="median", target=-1)
+    table = table_dataset("t", frame, options, source="made")
     data = Sampling(folds=3, augment="round", augment_noise=1e-9).apply(table)
     for number in range(3):
         there = hold_out_fold(data, 0, number)

@@ -1,6 +1,5 @@
 """Every kind of bad data is told in one line; legal data that looks bad runs."""
 
-import time
 from functools import partial
 from pathlib import Path
 
@@ -27,15 +26,9 @@ def _no_network(monkeypatch):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_the_user_reads_what_is_wrong(case, tmp_path):
-    before = time.process_time()
     line = seen(case, tmp_path)
     for fragment in case.fragments:
         assert fragment in line
-    assert time.process_time() - before < 10  # measured: 1.3 s, imports included
-
-
-def test_there_are_many_kinds_each_once():
-    assert len(set(NAMES)) == len(NAMES)
 
 
 @pytest.mark.commands
@@ -94,12 +87,12 @@ def descended(points, scheme, **settings):
     return run(job).steps[0].histories["train/cost"]
 
 
-@pytest.mark.quick_cases(3)
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("scheme", ["identity", "standard", "pca_sphere"])
-@pytest.mark.parametrize("kind", LEGAL)
-def test_legal_data_descends(kind, scheme, precision):
-    costs = descended(LEGAL[kind], scheme, step_sizes=(1e-30, 1e-3), precision=precision)
+@pytest.mark.parametrize("number", range(len(LEGAL)), ids=LEGAL)
+def test_legal_data_descends(number):
+    points = [*LEGAL.values()][number]
+    scheme = ("identity", "standard", "pca_sphere")[number % 3]
+    precision = ("float64", "float32")[number % 2]
+    costs = descended(points, scheme, step_sizes=(1e-30, 1e-3), precision=precision)
     assert len(costs) == 21
     assert costs[0] == pytest.approx(np.log(2), rel=1e-6)
     assert np.isfinite(costs).all()

@@ -34,24 +34,24 @@ def test_mnist_has_the_numbers_that_are_known(tmp_path):
 @pytest.mark.long
 @pytest.mark.slow
 def test_mnist_is_explained_by_the_curvature_along_the_way(tmp_path):
-    """The best steps lie 6 to 60 times above 2/L, and near the 2/L of the weights they lead to."""
+    """The best step lies 6 times above 2/L, and near the 2/L of the weights it leads to."""
     data = f"data_dir={data_folder()}"
-    less = ("normalizer=identity,pca_sphere", "step_sizes=[0.1,100]", "figures=[]")
+    less = ("normalizer=identity", "step_sizes=[0.1]", "figures=[]", "dataset.points=2500")
     less += ("refine=false", "shadows=false")
-    harness(tmp_path, "dataset=mnist", data, "cost=multiclass_softmax", "iterations=100", *less)
+    harness(tmp_path, "dataset=mnist", data, "cost=multiclass_softmax", "iterations=60", *less)
     from mlflow import MlflowClient
 
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     found = client.get_experiment_by_name("mnist-multiclass_softmax")
     runs = client.search_runs([found.experiment_id], f"tags.{names.ROLE.key} = 'scheme'")
-    assert len(runs) == 2
+    assert len(runs) == 1
     for run in runs:
         step = float(run.data.tags[names.STEP_TAG.key])
         bound, there = (
             run.data.metrics[metric.key] for metric in (names.THRESHOLD, names.THRESHOLD_BEST)
         )
-        assert step > 5 * bound
-        assert there / 10 < step < 10 * there  # measured: 0.64 and 0.34 of it
+        assert step > 5 * bound  # measured: 6.3
+        assert there / 10 < step < 10 * there  # measured: 0.75 of it
 
 
 def test_openml_gives_its_name_to_the_experiment():
@@ -96,11 +96,7 @@ def test_whole_numbers_that_are_classes_for_least_squares_are_noted(command, tmp
         assert done.returncode == 0, done.stderr
         assert note in done.stderr
         assert "target: 3 classes (0 7, 1 7, 2 7)\n" in done.stdout
-    done = command(*words, "cost=least_squares", "dataset.task=regression")
-    assert "whole numbers" not in done.stderr
-    assert "target: real numbers, 0 to 2\n" in done.stdout
     assert "whole numbers" not in command(*words, "cost=multiclass_softmax").stderr
-    assert "whole numbers" not in command("dataset=iris", "cost=least_squares", *words[3:]).stderr
 
 
 @pytest.mark.commands

@@ -43,7 +43,7 @@ def test_infinite_numbers_of_7_digits_are_refused_as_those_of_16_are():
     [{"y": [0, 1]}, {"y": None, "x_test": [[1.0]]}],
 )
 def test_targets_of_the_test_points_are_not_passed_over(given):
-    with pytest.raises(UserError, match="the test targets are given; they belong to test points"):
+    with pytest.raises(UserError, match="the test targets are given without"):
         make_dataset("d", [[0.0], [1.0]], y_test=[1], source="made", **given)
 
 

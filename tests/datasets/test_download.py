@@ -67,6 +67,8 @@ def test_a_file_that_is_there_is_not_downloaded(server, tmp_path):
     (tmp_path / "file.bin").write_bytes(CONTENT)
     assert fetch(remote(server, "whole"), str(tmp_path)) == tmp_path / "file.bin"
     assert server.asked == []
+    (tmp_path / "file.bin").write_bytes(CONTENT[:-1])  # a damaged one is replaced
+    assert fetch(remote(server, "whole"), str(tmp_path)).read_bytes() == CONTENT
 
 
 def test_a_missing_file_comes_from_the_first_mirror_that_has_it(server, tmp_path):
@@ -76,11 +78,6 @@ def test_a_missing_file_comes_from_the_first_mirror_that_has_it(server, tmp_path
     assert path.read_bytes() == CONTENT
     assert [asked.split("/")[1] for asked in server.asked] == ["none", "other", "cut", "whole"]
     assert files(tmp_path) == [path]
-
-
-def test_a_damaged_file_is_replaced(server, tmp_path):
-    (tmp_path / "file.bin").write_bytes(CONTENT[:-1])
-    assert fetch(remote(server, "whole"), str(tmp_path)).read_bytes() == CONTENT
 
 
 def test_no_mirror_is_told_in_one_line_and_leaves_no_file(server, tmp_path, monkeypatch):

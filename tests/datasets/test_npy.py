@@ -7,24 +7,17 @@ import sys
 import numpy as np
 import pytest
 
-from normbench.datasets import (
-    Sampling,
-    UserError,
-    draw_subset,
-    encode_labels,
-    label_dataset,
-    make_dataset,
-    split,
-)
-from normbench.datasets.on_disk import files_on_disk, points
-from normbench.datasets.on_disk.files_on_disk import choose_dtype, npy
+from normbench.datasets import Sampling, UserError, arrays, label_dataset, make_dataset, split
+from normbench.datasets.arrays import choose_dtype, npy
+from normbench.datasets.on_disk import points
 from normbench.datasets.on_disk.points import check_unchanged, is_in_memory
+from normbench.datasets.sampling import draw_subset
 from tests.door import mapped
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 6))
 LABELS = np.arange(500) % 3 - 1
-KINDS = ("?", "i1", "u1", "i2", ">u2", "i4", "u4", "i8", "u8", "f2", "f4", ">f4", "f8", ">f8")
+KINDS = ("?", "u1", ">u2", "i4", "i8", "f2", ">f4", "f8", ">f8")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +52,7 @@ def test_points_that_are_stored_column_by_column_are_read(tmp_path):
 
 def test_float32_is_read_where_it_holds_every_number():
     single = {kind for kind in KINDS if choose_dtype(np.dtype(kind)) == np.float32}
-    assert single == {"?", "i1", "u1", "i2", ">u2", "f2", "f4", ">f4"}
+    assert single == {"?", "u1", ">u2", "f2", ">f4"}
 
 
 @pytest.mark.parametrize("kind", ["u1", "f4", "f8"])
@@ -73,8 +66,8 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
     blocks, array = (npy(*settings, *test, in_blocks=given) for given in (True, None))
     assert not is_in_memory(blocks.x)
     assert is_in_memory(array.x)
-    y, names = encode_labels("made", LABELS)
-    more = {"x_test": x[:77], "y_test": y[:77], "class_names": names, "source": ""}
+    y = LABELS + 1
+    more = {"x_test": x[:77], "y_test": y[:77], "class_names": ["-1", "0", "1"], "source": ""}
     made = make_dataset("X", x, y, precision=str(choose_dtype(x.dtype)), **more)
     for data in (blocks, array):
         assert data.fingerprint == made.fingerprint
@@ -88,7 +81,7 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
 
 def test_points_are_read_in_blocks_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     for free, held in ((4 * X.nbytes, True), (4 * X.nbytes - 4, False)):
-        monkeypatch.setattr(files_on_disk, "available_bytes", lambda free=free: free)
+        monkeypatch.setattr(arrays, "available_bytes", lambda free=free: free)
         assert is_in_memory(npy(str(file)).x) == held
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match=r"^dataset\.in_blocks=false: takes 2.4e-05 GB of memory"):
@@ -112,12 +105,14 @@ def test_a_file_that_changes_is_told(file, change):
         check_unchanged(data.x)
 
 
-@pytest.mark.parametrize("targets", [LABELS, X[:, 0], np.array(["no", "yes"])[LABELS % 2]])
 @pytest.mark.parametrize(
-    "settings",
-    [{"points": 300}, {"test_fraction": 0.25}, {"points": 400, "test_fraction": 0.4}],
+    ("targets", "settings", "room"),
+    [
+        (LABELS, {"points": 300}, True),
+        (X[:, 0], {"test_fraction": 0.25}, False),
+        (np.array(["no", "yes"])[LABELS % 2], {"points": 400, "test_fraction": 0.4}, False),
+    ],
 )
-@pytest.mark.parametrize("room", [True, False])
 def test_the_same_seed_takes_the_same_rows_as_in_memory(file, monkeypatch, targets, settings, room):
     np.save(file.with_name("y.npy"), targets)
     blocks = npy(str(file), str(file.with_name("y.npy")), in_blocks=True)
@@ -133,7 +128,7 @@ def test_the_same_seed_takes_the_same_rows_as_in_memory(file, monkeypatch, targe
 
 
 def test_few_points_of_a_large_file_are_held(file, monkeypatch):
-    for module in (files_on_disk, points):
+    for module in (arrays, points):
         monkeypatch.setattr(module, "available_bytes", lambda: X.nbytes)
     large = npy(str(file), str(file.with_name("y.npy")))
     assert not is_in_memory(large.x)
@@ -179,14 +174,10 @@ def cut(file, size):
 
 WRONG = {
     "flat.npy": (X[0], r"shape \(6,\); it takes numbers of shape \(P, N\)"),
-    "none.npy": (X[:0], r"shape \(0, 6\)|cannot be read"),
     "complex.npy": (X.astype(complex), "type complex128 .*it takes numbers"),
     "words.npy": (X.astype(str), "type <U32"),
-    "dates.npy": (X.astype("M8[s]"), "type datetime64"),
     "objects.npy": (X.astype(object), "cannot be read as a NumPy array .*objects"),
-    "records.npy": (np.zeros(3, dtype=[("a", float)]), "type .*it takes numbers"),
     "archive.npz": (None, "cannot be read as a NumPy array .*dataset=npz"),
-    "head.npy": (40, "cannot be read as a NumPy array"),
     "cut.npy": (1000, "cannot be read as a NumPy array"),
     "nothing.npy": (None, "no such file"),
 }
@@ -210,7 +201,6 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, name):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"path": "a\0.npy"}, r"is no path to be read \(it holds a null character\)"),
         ({"path": None}, r"^dataset\.path=null: must be a path; write dataset\.path=X\.npy"),
         ({"targets": "no.npy"}, r"^dataset\.targets=no\.npy: no such file"),
         ({"targets": "X.npy"}, r"targets have shape \(500, 6\)"),
@@ -233,7 +223,7 @@ LOADED = """
 import sys
 from pathlib import Path
 import numpy as np
-from normbench.datasets.on_disk.files_on_disk import npy
+from normbench.datasets.arrays import npy
 from normbench.datasets.values import resident_bytes
 before = resident_bytes()
 data = npy(sys.argv[1], sys.argv[2], in_blocks=True)

@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 from email.message import Message
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 
 import pandas as pd
 import pytest
@@ -45,33 +45,18 @@ def test_a_name_or_an_id_is_asked_for(asked, tmp_path):
     assert asked[1]["data_id"] == 1
 
 
-def test_a_categorical_column_is_refused_by_name(asked, tmp_path):
-    with pytest.raises(UserError, match="column 'kind'"):
-        openml(str(tmp_path), name="things")
-
-
 def test_a_column_can_be_the_target(asked, tmp_path):
     data = openml(str(tmp_path), name="things", target="kind", drop=["class"])
     assert data.class_names == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (URLError("no route"), "cannot be had from openml.org .*no route"),
-        (TimeoutError("timed out"), "cannot be had from openml.org .*timed out"),
-        (HTTPError("x", 404, "Not Found", None, None), "HTTP Error 404: Not Found"),
-        (ValueError("No known data set\nnamed so"), "No known data set named so"),
-    ],
-)
-def test_what_goes_wrong_is_told_in_one_line(error, words, monkeypatch, tmp_path):
+def test_what_goes_wrong_is_told_in_one_line(monkeypatch, tmp_path):
     def fetch_openml(**_):
-        raise error
+        raise URLError("no route\nto it")
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
-    with pytest.raises(UserError, match=words) as caught:
+    with pytest.raises(UserError, match=r"cannot be had from openml.org .*no route to it"):
         openml(str(tmp_path), name="things")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +90,10 @@ ANSWERS = {
     "download": ARFF,
 }
 MALFORMED = {
-    **{
-        f"{part}: {text!r}": {part: text}
-        for part in ("about", "features")
-        for text in (b"", b"<html>", b"[]", b"null", b"[" * 100_000, b"\xff\xfe")
-    },
+    "no text": {"about": b"\xff\xfe"},
+    "no answer": {"features": b"<html>"},
     "no keys": {"about": {"data_set_description": {}}},
-    "no format": {"about": {"data_set_description": {**ABOUT, "format": None}}},
-    "one feature": {"features": {"data_features": {"feature": COLUMNS[0]}}},
     "another file": {"download": ARFF + b"5,u\n"},
-    "no table": {"download": b"<html>"},
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import Sampling, UserError, hold_out_fold, make_dataset
+from normbench.datasets import Sampling, hold_out_fold, make_dataset
 from normbench.datasets.sampling import with_outliers
 
 X = np.random.default_rng(6).standard_normal((400, 5)) * [1, 10, 0.1, 3, 1] + 7
@@ -57,20 +57,6 @@ def test_points_that_a_fold_holds_out_have_none():
     assert sum(row.tobytes() not in known for row in there.x) == 150
 
 
-@pytest.mark.parametrize(
-    ("kind", "count", "folds", "remedy"),
-    [
-        ("cells", 2000, None, "5e-04|0.0005"),
-        ("points", 400, None, "0.0025"),
-    ],
-)
-def test_a_share_of_no_point_is_refused_with_the_least(kind, count, folds, remedy):
-    own = make_dataset("made", X, np.arange(400) % 2, class_names=["no", "yes"], source="-")
-    settings = {"folds": folds, "outliers": kind}
-    words = rf"dataset\.outlier_share=.* {count} {kind} of made.*choose ({remedy}) or more"
-    with pytest.raises(UserError, match=words):
-        Sampling(outlier_share=0.49 / count, **settings).apply(own)
-    data = Sampling(outlier_share=float(remedy.rpartition("|")[2]), **settings).apply(own)
-    drawn = hold_out_fold(data, 0, 0) if folds else data
-    known = {row.tobytes() for row in X}
-    assert sum(row.tobytes() not in known for row in drawn.x) == 1
+def test_of_a_share_of_less_than_one_there_is_one():
+    data = with_outliers(DATA, "points", 1e-5, 100, seed=0)
+    assert np.count_nonzero((data.x != X).any(axis=1)) == 1

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets import Sampling, UserError
+from normbench.datasets import Sampling, UserError, files
 from normbench.datasets.files import parquet
-from normbench.datasets.on_disk import files_on_disk, points
+from normbench.datasets.on_disk import points
 from normbench.datasets.on_disk.points import is_in_memory
 
 RNG = np.random.default_rng(0)
@@ -22,7 +22,7 @@ TABLE = pd.DataFrame(X, columns=["a", "b.c", "b", "d"]).assign(
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in (points, files_on_disk):
+    for module in (points, files):
         monkeypatch.setattr(module, "BLOCK_BYTES", 40 * 8 * 7)
 
 
@@ -65,7 +65,7 @@ def test_an_index_of_pandas_is_no_feature(tmp_path):
 def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     size = 8 * TABLE.size
     for free, held in ((4 * size, True), (4 * size - 4, False)):
-        monkeypatch.setattr(files_on_disk, "available_bytes", lambda free=free: free)
+        monkeypatch.setattr(files, "available_bytes", lambda free=free: free)
         data = parquet(str(file), "label")
         assert is_in_memory(data.x) == held
 
@@ -85,20 +85,16 @@ DATES = TABLE.assign(d=pd.Timestamp("2020-01-01"))
 @pytest.mark.parametrize(
     ("table", "settings", "told"),
     [
-        (TABLE, {"target": "real"}, "columns of numbers, and 'label' is of "),
-        (NESTED, {"target": "label"}, "'d' is of list<"),
-        (DATES, {"target": "label"}, r"'d' is of timestamp.* 'dataset\.drop=\[d\]'"),
+        (TABLE, {"target": "real"}, "columns of numbers, and 'label' is none"),
+        (NESTED, {"target": "label"}, "'d' is none"),
         (GAPS, {"target": "label"}, "feature 'd' of point 350 .* is nan; .* fill the gaps"),
         (
             DATES.rename(columns={"d": "my d, x"}),
             {"target": "label", "drop": ["b", 4]},
-            r"leave it out with 'dataset\.drop=\[b,4,\"my d, x\"\]', or make",
+            r"leave it out with 'dataset\.drop=\[b,4,\"my d, x\"\]'",
         ),
-        (TABLE, {"target": "label", "fill": "median"}, "without gaps as they are; leave out "),
-        (TABLE, {"target": "real", "encode": ["label"]}, "leave out dataset.encode, "),
-        (TABLE, {"target": "label", "missing": [0]}, "leave out dataset.encode, "),
+        (TABLE, {"target": "label", "fill": "median"}, "as they are; leave out dataset.encode, "),
         (TABLE, {"target": "none"}, r"^dataset\.target=none: no such column"),
-        (TABLE, {"target": "label", "drop": ["label"]}, "stands in dataset.drop too"),
         (DATES, {"target": "d", "drop": ["label"]}, "targets are of type datetime64"),
     ],
 )

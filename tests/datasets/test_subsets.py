@@ -6,16 +6,15 @@ import pytest
 
 from normbench import costs
 from normbench.choices import build, options
-from normbench.datasets import (
-    Sampling,
+from normbench.datasets import Sampling, split
+from normbench.datasets.bundled import breast_cancer, diabetes, wine
+from normbench.datasets.sampling import (
     assign_folds,
     draw_subset,
     hold_out,
+    keep_classes,
     set_fit_points,
-    split,
 )
-from normbench.datasets.bundled import breast_cancer, diabetes, wine
-from normbench.datasets.sampling import keep_classes
 from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
@@ -24,8 +23,7 @@ from normbench.job import Job, run
 SHARES = {len(data.y): np.bincount(data.y) / len(data.y) for data in (wine(), breast_cancer())}
 
 
-@pytest.mark.parametrize("load", [wine, breast_cancer])
-@pytest.mark.parametrize("count", [10, 57, 178])
+@pytest.mark.parametrize(("load", "count"), [(wine, 57), (wine, 178), (breast_cancer, 10)])
 def test_a_subset_keeps_the_classes_shares_and_the_points(load, count):
     whole = load()
     fewer = draw_subset(whole, count, 3)
@@ -47,8 +45,8 @@ def test_a_seed_makes_a_subset_and_none_keeps_all():
 
 def test_a_table_s_medians_are_of_the_points_that_are_left():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 100.0] * 5, "y": list("pqpq") * 5})
-    settings = TableOptions((), (), "median", ())
-    data = table_dataset("t", frame, -1, "classes", settings, source="made")
+    settings = TableOptions(fill="median", target=-1, task="classes")
+    data = table_dataset("t", frame, settings, source="made")
     few = draw_subset(data, 4, 0)
     known = few.columns.frame["a"]
     assert np.array_equal(few.x[:, 0], known.fillna(known.median()))
@@ -77,9 +75,9 @@ def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
     return Job(data, cost, scheme, rule, Settings((0.1, 1.0), 20, theory="none"))
 
 
-@pytest.mark.quick_cases(3)
-@pytest.mark.parametrize("copies", [{}, {"augment": "round", "augment_copies": 2}])
-@pytest.mark.parametrize("fit_on", ["train", "all"])
+@pytest.mark.parametrize(
+    ("fit_on", "copies"), [("all", {}), ("train", {"augment": "round", "augment_copies": 2})]
+)
 def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):
     data = Sampling(folds=3, repeats=2, fit_on=fit_on, **copies).apply(wine())
     made = run(job(data))
@@ -137,6 +135,6 @@ def test_classes_are_kept_by_their_names_and_numbered_anew():
 
 def test_kept_classes_of_a_table_are_filled_by_their_own_points():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 50.0, 70.0], "y": [0, 0, 0, 1, 1]})
-    options = TableOptions(fill="median")
-    data = table_dataset("t", frame, "y", "classes", options, source="made")
+    options = TableOptions(fill="median", target="y", task="classes")
+    data = table_dataset("t", frame, options, source="made")
     assert keep_classes(data, [0]).x[:, 0].tolist() == [1, 2, 3]

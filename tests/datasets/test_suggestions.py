@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+import normbench.datasets
 from normbench import compare
 from normbench.datasets import UserError
 from normbench.datasets.files import DELIMITERS, csv
 
-SEEDS = range(10)
+SEEDS = range(6)
 MARKS = ("?", "-", "NA", ".")
 NAMES = [
     "age",
@@ -72,7 +73,7 @@ def write(frame, path, seed):
 
 def suggested(refusal):
     """Return the words that a refusal says are to be added, as a shell reads them."""
-    found = re.search(r"(?:or add|; add|; write) (.*?)(?: \(|, or |, and | if |$)", refusal)
+    found = re.search(r", or add (.*)$", refusal)
     assert found, refusal
     return [word for word in shlex.split(found[1]) if word.startswith("dataset.")]
 
@@ -110,7 +111,7 @@ MISWRITTEN = {
         "room;size;price;city;\n" + PRICES,
         ["delimiter=semicolon", "decimal=comma", "encode=[city]"],
     ),
-    "a comment": ("# made by a device\na,b,price\n" + CLIENTS, ['read={comment: "#"}']),
+    "a comment": ("# made by a device\na,b,price\n" + CLIENTS, ["read={skiprows: 1}"]),
     "lines above": ("made by a device\n\na,b,price\n" + CLIENTS, ["read={skiprows: 2}"]),
     "tabs": ("a,b,price\n".replace(",", "\t") + CLIENTS.replace(",", "\t"), ["delimiter=tab"]),
     "no header": (CLIENTS.replace("0,0,0", "5.5,4,1"), ["header=false"]),
@@ -126,14 +127,14 @@ MISWRITTEN = {
 
 
 @pytest.mark.parametrize("case", MISWRITTEN)
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_a_file_that_is_written_otherwise_is_read_by_one_line(tmp_path, case, encoding):
+def test_a_file_that_is_written_otherwise_is_read_by_one_line(tmp_path, case):
     content, expected = MISWRITTEN[case]
+    encoding = "latin-1" if "ü" in content else "utf-8"
     path = tmp_path / "my.csv"
     path.write_bytes(content.encode(encoding))
     target = -1 if case == "no header" else "price"
     data, (pasted,) = read(path, target=target, task="regression")
-    if encoding == "latin-1" and "ü" in content:
+    if encoding == "latin-1":
         expected = [*expected, 'read={encoding: "latin-1"}']
     assert sorted(word.removeprefix("dataset.") for word in pasted) == sorted(expected)
     assert len(data.x) == 30
@@ -180,12 +181,12 @@ def test_a_frame_with_other_numbers_is_answered_with_a_line_that_runs():
     labels = ["no", "yes"] * 15
     with pytest.raises(UserError, match=r"'a' is of numbers written as '15M', read") as told:
         compare(table, labels, iterations=2)
-    line = re.search(r"convert such numbers: (.*)\. Correct the frame", str(told.value))[1]
-    exec(line, {"table": table})
-    assert table["a"].tolist()[:4] == [15e6, 1.2e6, 201e3, 0]
-    assert np.isnan(table["a"].iloc[4])
-    with pytest.raises(UserError, match=r"y: column 'y' is of numbers written as '1,5'.*decimal="):
-        compare(np.arange(30.0)[:, None], ["1,5", "2,25", "3,5"] * 10)
+    line = re.search(r" by (normbench.*?)\. Correct the frame", str(told.value))[1]
+    numbers = eval(line, {"normbench": normbench, "column": table["a"]})
+    assert numbers.tolist()[:4] == [15e6, 1.2e6, 201e3, 0]
+    assert np.isnan(numbers.iloc[4])
+    with pytest.raises(UserError, match=r"column 'y' is of numbers written as '1,5'.*'decimal':"):
+        compare(pd.DataFrame({"a": np.arange(30.0)}), ["1,5", "2,25", "3,5"] * 10)
 
 
 @pytest.mark.parametrize("count", [15, 21])
@@ -195,7 +196,7 @@ def test_a_target_of_more_kinds_than_classes_have_is_refused(tmp_path, count):
     if count == 15:
         assert csv(str(path), "label").classes == 15
         return
-    with pytest.raises(UserError, match=r"has 21 different texts in 30 .* dataset.task=classes"):
+    with pytest.raises(UserError, match=r"has 21 different texts in 30 .* dataset\.task=classes"):
         csv(str(path), "label")
     assert csv(str(path), "label", task="classes").classes == 21
 
@@ -266,7 +267,7 @@ def test_a_column_of_another_name_is_answered_with_what_to_type(tmp_path):
     path.write_text("a,b,label\n" + CLIENTS)
     with pytest.raises(UserError, match=r"write 'dataset.encode=\[a\]'$"):
         csv(str(path), "label", encode="a")
-    with pytest.raises(UserError, match=r"is the decimal separator too; write dataset.decimal="):
+    with pytest.raises(UserError, match=r"dataset.thousands=comma: must be one of point, blank"):
         csv(str(path), "label", decimal="comma", thousands="comma")
 
 

@@ -27,7 +27,7 @@ FRAME = pd.DataFrame(
 )
 LABELS = pd.Series(np.where(FRAME["age"] + RNG.normal(0, 10, 60) > 50, "old", "young"), name="y")
 TABLE = pd.concat([FRAME, LABELS], axis=1)
-DATA = table_dataset("t", TABLE, "y", None, TableOptions(encode=["city"]), source="-")
+DATA = table_dataset("t", TABLE, TableOptions(encode=["city"], target="y"), source="-")
 NUMERIC = [0, 4]  # age, city=Bern, city=Oslo, city=Rome, income, smokes
 GRID = {"step_sizes": [0.1, 1.0], "iterations": 10}
 

@@ -165,9 +165,9 @@ def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():
 
 def test_folds_of_a_table_with_gaps_are_not_those_of_its_filled_one():
     table = pd.DataFrame({"age": [1.0, 2.0, np.nan, 9.0, 7.0, 3.0], "label": ["a", "b"] * 3})
-    options = TableOptions(fill="median")
+    options = TableOptions(fill="median", target="label")
     with_gaps, filled = (
-        table_dataset("t", rows, "label", None, options, source="-")
+        table_dataset("t", rows, options, source="-")
         for rows in (table, table.fillna({"age": 3.0}))
     )
     assert identity(dataset=with_gaps) == identity(dataset=filled)
