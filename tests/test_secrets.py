@@ -80,6 +80,5 @@ def test_variables_of_the_environment_change_no_result(command):
     assert done.returncode == 0, done.stderr
     plain = command("results")
     assert "pca_sphere" in plain.stdout
-    for value in ("1", "pca_sphere"):
-        variables = dict.fromkeys(("MY_TOKEN", "DB_PASSWORD", "APP_SECRET"), value)
-        assert command("results", **variables).stdout == plain.stdout
+    variables = {"MY_TOKEN": "1", "DB_PASSWORD": "pca_sphere", "APP_SECRET": "identity"}
+    assert command("results", **variables).stdout == plain.stdout

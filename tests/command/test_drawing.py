@@ -17,7 +17,7 @@ TWO_CORES = len(os.sched_getaffinity(0)) > 1
 @pytest.mark.sqlite("other stores are read by MLflow's client")
 @pytest.mark.parametrize("threads", [{}, {"OMP_NUM_THREADS": "1"}], ids=str)
 def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path, threads):
-    text, libraries = loaded(tmp_path, *SMALL, "figures=[melt]", **threads)
+    text, libraries = loaded(tmp_path, *SMALL, **threads)
     assert ("matplotlib" in libraries) == (bool(threads) or not TWO_CORES)
     assert "report.html and 1 figure (png, svg)" in text
     (report,) = tmp_path.glob("outputs/*/report.html")

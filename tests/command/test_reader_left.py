@@ -12,7 +12,7 @@ from tests.test_waits import SMALL
 
 
 @pytest.mark.commands
-@pytest.mark.parametrize("word", ["table --histories --all-steps", "profile", "figure histories"])
+@pytest.mark.parametrize("word", ["table --histories --all-steps", "figure histories"])
 def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     reader, writer = os.pipe()
     os.close(reader)
@@ -33,7 +33,7 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
 @pytest.mark.slow
 def test_a_comparison_whose_reader_leaves_draws_its_figures(tmp_path):
     reader, writer = os.pipe()
-    command = [sys.executable, "-m", "normbench", *SMALL, "figures=[melt]"]
+    command = [sys.executable, "-m", "normbench", *SMALL]
     options = {"stderr": subprocess.DEVNULL, "env": forks.user_environment()}
     started = subprocess.Popen(command, stdout=writer, cwd=tmp_path, **options)
     os.close(writer)
