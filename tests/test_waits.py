@@ -29,7 +29,7 @@ except SystemExit as left:
 print(json.dumps([code, sorted({heavy} & set(sys.modules))]), file=sys.stderr)
 """
 SMALL = ("dataset=iris", "cost=multiclass_softmax", "iterations=5", "step_sizes=[0.1,1]")
-SMALL += ("normalizer=standard,minmax", "figures=[melt]")
+SMALL += ("normalizer=standard,minmax",)
 
 
 def loaded(folder, *words, **environment):
