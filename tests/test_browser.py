@@ -200,6 +200,7 @@ def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
     assert page.get_by_text("Fastest: pca_sphere. ").is_visible()  # in what is not folded
 
 
+@pytest.mark.whole
 def test_the_view_of_the_step_runs_draws_them_all(served, page):
     page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT, "step"))
     cost = _charts(page, 2)[0]
