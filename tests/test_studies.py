@@ -10,7 +10,7 @@ from normbench.results.figures import drawing
 from normbench.results.store import runs
 from normbench.results.studies import study_table as studies
 from tests import cut_down
-from tests.test_gallery import MEASURED, cells, described, first_figure, place_of_data
+from tests.test_gallery import cells, described, first_figure, measured, place_of_data
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def test_a_study_measures_what_the_pages_say(tmp_path, study):
     table = studies.compare_with_sources(sweeps, "textbook")
     if table.empty:  # of a study whose source says no numbers
         table = studies.table(sweeps)
-    for row, known in zip(table.to_dict("records"), MEASURED[study], strict=True):
+    for row, known in zip(table.to_dict("records"), measured()[study], strict=True):
         for column, text in known.items():
             assert NUMBER.sub("#", row[column]) == NUMBER.sub("#", text)
             numbers = [[*map(float, NUMBER.findall(each))] for each in (row[column], text)]
