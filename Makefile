@@ -135,6 +135,7 @@ check: $(TESTS) ## format, lint and types, as pre-commit and CI run them
 
 docs: $(DOCS) ## the documentation and three reports, to be opened in a browser: a minute, no network
 	@$(PYTHON) -m sphinx -q -W --keep-going -b html docs outputs/docs
+	@touch outputs/docs/index.html
 	@echo "file://$(CURDIR)/outputs/docs/index.html"
 
 dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison

@@ -200,6 +200,7 @@ def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
     assert page.get_by_text("Fastest: pca_sphere. ").is_visible()  # in what is not folded
 
 
+@pytest.mark.whole
 def test_the_view_of_the_step_runs_draws_them_all(served, page):
     page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT, "step"))
     cost = _charts(page, 2)[0]
@@ -208,6 +209,7 @@ def test_the_view_of_the_step_runs_draws_them_all(served, page):
     assert "pca_sphere, step 10" in _names(cost)
 
 
+@pytest.mark.whole
 def test_the_search_serves_where_no_view_was_saved(served, page, monkeypatch):
     monkeypatch.setattr(Sweep, "has_tag", lambda *_: False)
     page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT))
@@ -419,26 +421,16 @@ def test_the_explorer_redraws_what_moved_alone(report, page):
     assert "invert" in box.locator("canvas").first.evaluate(looks)
 
 
-def test_the_explorer_turns_iterations_into_seconds(page, tmp_path):
-    import normbench
-    from normbench.datasets.bundled import iris
-    from normbench.results.report import page as report
-
-    data = iris()
-    schemes = ["standard", "pca_sphere"]
-    found = normbench.compare(
-        data.x, data.y, "multiclass_softmax", schemes, [0.1, 1.0], iterations=20
-    )
-    address = report.write(found.sweep, tmp_path).as_uri()
-    page.goto(address)
-    box = page.locator("section.explore")
+def test_the_explorer_turns_iterations_into_seconds(report, page):
+    page.goto(report)
+    box = page.locator("section.explore").first
     last = box.locator(".axis .what span").last
-    assert last.inner_text() == "20"
+    assert last.inner_text() == "30"
     box.get_by_label("over seconds of one run").check()
     assert last.inner_text().endswith(" s")
     assert "by=seconds" in page.evaluate("window.location.hash")
-    page.goto(f"{address}#by=seconds")
+    page.goto(f"{report}#by=seconds")
     page.reload()
     assert last.inner_text().endswith(" s")
     box.get_by_label("over seconds of one run").uncheck()
-    assert last.inner_text() == "20"
+    assert last.inner_text() == "30"

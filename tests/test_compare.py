@@ -552,7 +552,7 @@ def test_latitudes_and_years_keep_their_variation_under_power():
 
 
 @pytest.mark.parametrize("unit", [1e-5, 1e-2])
-def test_a_ridge_above_the_variances_is_in_every_answer_and_can_be_removed(unit, tmp_path, capsys):
+def test_a_ridge_above_the_variances_is_in_every_answer_and_can_be_removed(unit, capsys):
     rng = np.random.default_rng(4)
     volts = rng.standard_normal((120, 4)) @ (np.eye(4) + 0.5)
     y = (volts[:, 0] - volts[:, 1] + 0.5 * rng.standard_normal(120) > 0) * 1
@@ -565,11 +565,6 @@ def test_a_ridge_above_the_variances_is_in_every_answer_and_can_be_removed(unit,
         assert said not in found.sentence
         return
     terminal._say_answers(screen.console(), found.sweep)
-    for text in (
-        found.sentence,
-        found._repr_html_(),
-        found.report(tmp_path / "a.html").read_text(),
-        " ".join(capsys.readouterr().out.split()),
-    ):
+    for text in (found.sentence, " ".join(capsys.readouterr().out.split())):
         assert said in text
         assert "4 of 4 directions are scaled too little; normalizer.ridge=0" in text

@@ -15,6 +15,7 @@ SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
 FILE = re.compile(r"^`([^`\n]+)`\n((?:\n```\w+\n.*?^```\n)+)", re.M | re.S)
 PARTS = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 MOST = 2  # files of an extension, a YAML file among them
+QUICK = {"normalizer": "standard", "step_sizes": "[0.1,1]", "figures": "[]"}  # where none is said
 COMMAND = re.compile(r"^```\n(.*?)^```", re.M | re.S)
 
 
@@ -80,4 +81,5 @@ def test_an_example_works_as_it_stands(checkout, title):
     for path, parts in files:
         put(checkout, path, PARTS.findall(parts))
     for command in commands:
-        shell(checkout, command.replace(" iterations=5", " iterations=5 'figures=[histories]'"))
+        more = [f"'{key}={value}'" for key, value in QUICK.items() if f"{key}=" not in command]
+        shell(checkout, command.replace(" iterations=5", " ".join([" iterations=5", *more])))

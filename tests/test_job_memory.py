@@ -16,9 +16,10 @@ from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
 
 
+@pytest.mark.quick_cases(3)
 @pytest.mark.parametrize(
     ("precision", "start"),
-    [("float32", "zeros"), ("float64", "zeros"), ("float32", "same_function")],
+    [("float32", "same_function"), ("float32", "zeros"), ("float64", "zeros")],
 )
 def test_a_job_holds_its_points_and_those_under_the_scheme_alone(precision, start):
     rng = np.random.default_rng(0)
@@ -31,7 +32,7 @@ def test_a_job_holds_its_points_and_those_under_the_scheme_alone(precision, star
     run(job)
     held = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 1 < held / data.x.nbytes < 1.7  # measured: 1.37, 1.17, 1.53; with copies 3.1, 2.0, 5.2
+    assert 1 < held / data.x.nbytes < 1.7  # measured: 1.53, 1.37, 1.17; with copies 5.2, 3.1, 2.0
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Sweeps from a laptop to MLflow's server and to another laptop, by commands: all goes on there."""
 
-import re
-
 import pytest
 
 from tests import stores
@@ -16,14 +14,6 @@ def shown(done):
     """What a command prints of a comparison, without where it is and how long it took."""
     assert done.returncode == 0, done.stderr
     return done.stdout.partition("\nfiles ")[0]
-
-
-def said(report):
-    """The lines of a report, tables and figures among them, without places.
-
-    Their order is left out: of settings and versions, it is the store's.
-    """
-    return sorted(re.sub(r"sqlite:///\S*|http://\S*", "", report.read_text()).splitlines())
 
 
 @pytest.fixture
@@ -66,19 +56,5 @@ def test_a_sweep_is_at_home_wherever_it_moves(command, server, tmp_path):
     assert shown(at(second, "results")) == before
     place = at(first, "results", "show", sweep, "--store", server.uri)
     assert shown(place) == before
-    for store in (first, second):
-        assert at(store, "results", "report", sweep).returncode == 0
-    reports = [one.kept.parent / "outputs" / sweep / "report.html" for one in (first, second)]
-    assert said(reports[0]) == said(reports[1])
-
     again = at(second, *SMALL, "normalizer=identity,standard,minmax")
     assert "reused 3 of 3" in again.stdout
-    judged = at(second, "results", "rejudge", sweep, "rules.tail=0.2")
-    assert judged.returncode == 0, judged.stderr
-    assert judged.stdout.count("\n") > 5
-    gone = at(second, "results", "delete", sweep, "--yes")
-    assert gone.returncode == 0, gone.stderr
-    assert sweep not in [
-        line.split()[0] for line in at(second, "results", "list").stdout.split("\n") if line
-    ]
-    assert shown(at(first, "results", "show", sweep)) == before

@@ -48,46 +48,33 @@ def jobs_of(folder, sweep):
 
 def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
     settings = ("iterations=5", STEP, "figures=[histories]")
-    two = command("normalizer=standard,pca_sphere", *settings)
-    assert two.returncode == 0, two.stderr
-    assert "reused" not in two.stdout
-    words = ("normalizer=identity,standard,pca_sphere,zca_sphere", *settings)
-    four = command(*words)
-    assert "reused 2 of 4" in four.stdout
+    one = command("normalizer=standard", *settings)
+    assert one.returncode == 0, one.stderr
+    assert "reused" not in one.stdout
+    words = ("normalizer=identity,standard,pca_sphere", *settings)
+    three = command(*words)
+    assert "reused 1 of 3" in three.stdout
     # In the order of the command, wherever a job comes from.
-    assert rows(four.stdout) == ["identity", "standard", "pca_sphere", "zca_sphere"]
+    assert rows(three.stdout) == ["identity", "standard", "pca_sphere"]
     drawn = next(
         tmp_path.glob(f"outputs/{sweeps(tmp_path)[1].data.tags['sweep_id']}/histories.svg")
     )
-    for scheme in rows(four.stdout):
+    for scheme in rows(three.stdout):
         assert scheme in drawn.read_text()
     jobs = jobs_of(tmp_path, sweeps(tmp_path)[1])
-    assert [job["reused"] for job in jobs] == [False, True, True, False]
+    assert [job["reused"] for job in jobs] == [False, True, False]
     known = {run.info.run_id for run in of_role(client(tmp_path), NAME, "scheme")}
     assert {job["run_id"] for job in jobs} == known
-    assert len(known) == 4
-
-    shown = command("results", sweeps(tmp_path)[1].data.tags["sweep_id"], "--out", "again")
-    assert shown.returncode == 0, shown.stderr
-    assert rows(shown.stdout) == rows(four.stdout)
-
+    assert len(known) == 3
     again = command(*words)
-    assert "reused 4 of 4" in again.stdout
-    assert rows(again.stdout) == rows(four.stdout)
+    assert "reused 3 of 3" in again.stdout
+    assert rows(again.stdout) == rows(three.stdout)
     # Nothing to draw: the figures are those of before, and there is no other folder.
     figures = sorted(tmp_path.glob("outputs/*/histories.svg"))
-    for done in (four, again):
+    for done in (three, again):
         assert f"files      outputs/{figures[-1].parent.name}: report.html and " in done.stdout
     assert len(list(tmp_path.glob("outputs/[!.]*"))) == len(figures) == 2
-    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
-    copies = command(*words, "hydra.sweep.dir=outputs/mine")
-    assert "files      outputs/mine: report.html and " in copies.stdout
-    assert (tmp_path / "outputs" / "mine" / "histories.svg").read_text() == figures[-1].read_text()
-    # What was written in their place since is not shown.
-    for figure in figures:
-        figure.write_text("another figure")
-    command(*words)
-    assert "zca_sphere" in sorted(tmp_path.glob("outputs/*/histories.svg"))[-1].read_text()
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 3
 
 
 def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command, tmp_path):
@@ -95,23 +82,22 @@ def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command
     assert command(*words, "iterations=5").returncode == 0
     assert "reused" not in command(*words, "iterations=6").stdout
     assert "reused" not in command(*words, "iterations=5", "reuse=false").stdout
-    assert "another refine or shadows" in command(*words, "iterations=5", "shadows=false").stderr
-    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 3
     twins = command("-m", *words, "iterations=7", "seed=1,2")  # which draws nothing
     assert twins.returncode == 0, twins.stderr
     assert "reused 1 of 2" in twins.stdout
-    assert len(of_role(client(tmp_path), NAME, "scheme")) == 5
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
 
 
 def test_a_job_is_taken_where_all_that_is_asked_is_recorded(command, tmp_path):
     words = ("normalizer=standard", STEP, BARE, "iterations=5")
     assert command(*words, "record=[path]").returncode == 0
     # Less is asked, and the seed draws nothing: the start is zero and no point is held out.
-    for less in ((), ("seed=3", "dataset.split_seed=4", "search.width=0.1")):
-        assert "reused 1 of 1" in command(*words, *less).stdout
-    for more in ("record=[path,points]", "theory=full", "search.critical=true"):
+    less = ("seed=3", "dataset.split_seed=4", "search.width=0.1")
+    assert "reused 1 of 1" in command(*words, *less).stdout
+    for more in ("record=[path,points]", "search.critical=true"):
         assert "reused" not in command(*words, more).stdout
-    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 3
 
 
 def test_other_rules_judge_what_is_recorded_and_descend_for_what_is_not(command, tmp_path):
@@ -135,8 +121,6 @@ def test_other_rules_judge_what_is_recorded_and_descend_for_what_is_not(command,
     lost = [run.data.tags.get("descend_again", "") for run in runs]
     assert lost[0] == lost[1] == lost[3] == ""
     assert "theory/lipschitz_best" in lost[2]
-    told = command("results", "show").stdout
-    assert "judged again" not in told
     again = command(*words, *loose, "shown_step=0.1")
     assert "reused 1 of 1" in again.stdout
 
@@ -224,24 +208,9 @@ def test_a_record_that_no_store_takes_is_set_aside(command, tmp_path):
     assert bench.complaints(tmp_path, [again], 3) == []
 
 
-def test_jobs_side_by_side_lose_no_metric(command, tmp_path):
-    done = command(
-        *("seed=range(0,4)", "start=normal", "normalizer=standard", *bench.JOBS, BARE),
-        *("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert bench.complaints(tmp_path, [bench.Ended(0, done.stdout, done.stderr)], 4) == []
-    told = [line for line in done.stderr.splitlines() if ": done (" in line]
-    assert len(told) == 4
-    assert rows(done.stdout) == ["standard"]  # one row a scheme: the medians of its seeds
-
-
-NASTY = ("../../x y;z.csv", "%2e%2e%2fx<b>&amp;$^{.csv")
-
-
 @OF_COMMANDS
-@pytest.mark.parametrize("name", NASTY)
-def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
+def test_names_from_data_stay_in_their_folder(command, tmp_path):
+    name = "../../%2e%2e%2fx y<b>&amp;$^{;z.csv"
     folder = tmp_path / "one" / "two"
     folder.mkdir(parents=True)
     text = "a/../b,$x^{,<i>,y\n" + "\n".join(
@@ -284,17 +253,13 @@ def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
     schemes = of_role(client(tmp_path), "breast_cancer-perceptron", "scheme")
     starts = {run.data.params["normalizer"]: run.data.params["start"] for run in schemes}
     assert starts == {"standard": "same_function", "quantile": "normal"}
-    told = command(
-        "cost=perceptron", "iterations=5", STEP, BARE, *words[:1], "start=same_function"
-    ).stdout
-    assert "reused 1 of 1" in told
-    other = command("cost=perceptron", "iterations=5", STEP, BARE, *words[:1], "seed=1").stdout
-    assert "reused" not in other
+    told = command("cost=perceptron", *words, "start=same_function", "seed=0,1").stdout
+    assert "reused 1 of 2" in told
 
 
 RUNNING_WORDS = ("model.normalize=batch", "model.statistics=running", "dataset.test_fraction=0.3")
 PASSES = {
-    "linear": ("amid a pass", ("batch=7",), ("100", "200")),
+    "linear": ("amid a pass", ("batch=7",), ("100",)),
     # The running statistics of each run move with every batch.
     "network": (
         "amid a pass",
@@ -310,7 +275,9 @@ PASSES = {
 
 
 @pytest.mark.sqlite("a checkpoint, a file of this machine")
-@pytest.mark.parametrize("kind", PASSES)
+@pytest.mark.parametrize(
+    "kind", ["linear", "network", pytest.param("whitened network", marks=pytest.mark.whole)]
+)
 def test_a_kill_in_the_middle_of_a_pass_of_batches_loses_no_number(tmp_path, kind):
     moment, own, calls = PASSES[kind]
     words = ("normalizer=standard", "optimizer=momentum", "iterations=6", *own)
@@ -354,7 +321,6 @@ def test_what_is_recorded_of_one_model_is_not_reused_for_a_new_one(command, tmp_
     added = command(*own)
     assert added.returncode == 0, added.stderr
     assert "reused" not in added.stdout
-    assert "reused 1 of 1" in command(*own).stdout
     (tmp_path / "mine.py").write_text(OWN_MODEL.replace("1.0", "2.0"))
     assert "reused" not in command(*own).stdout
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 3

@@ -3,7 +3,6 @@
 import pytest
 
 from tests import forks
-from tests.servers.mlflows import Server, serving
 
 pytestmark = pytest.mark.slow
 
@@ -56,30 +55,11 @@ def test_a_bugs_line_and_its_traceback_do_not_tell_it(tmp_path):
     nowhere(tmp_path, done)
 
 
-def test_mlflows_lines_do_not_tell_it(command, tmp_path):
-    with serving(Server(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)) as server:
-        uri = f"http://me:{SECRET}@127.0.0.1:{server.port}"
-        words = (*QUICK, "tracking=server", f"tracking.uri={uri}")
-        quiet = command(*words)
-        parallel = (*words, "cost.l2=0.1,0.2", "hydra/launcher=joblib")
-        loud = command(*parallel, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="false")
-        again = command("results", "--store", uri)
-    assert [done.returncode for done in (quiet, loud, again)] == [0, 0, 0]
-    assert "View run" not in quiet.stdout
-    assert (
-        f"View experiment at: http://me:***@127.0.0.1:{server.port}/#/experiments/1" in loud.stdout
-    )
-    nowhere(tmp_path, quiet, loud)
-    assert SECRET not in again.stdout + again.stderr
-    assert "http://me:***@127.0.0.1" in next(tmp_path.rglob("report.html")).read_text()
-
-
 def test_variables_of_the_environment_change_no_result(command):
     words = ("step_sizes=[0.001,1]", "iterations=5", "figures=[]")
     done = command(*words, "normalizer=identity,pca_sphere")
     assert done.returncode == 0, done.stderr
     plain = command("results")
     assert "pca_sphere" in plain.stdout
-    for value in ("1", "pca_sphere"):
-        variables = dict.fromkeys(("MY_TOKEN", "DB_PASSWORD", "APP_SECRET"), value)
-        assert command("results", **variables).stdout == plain.stdout
+    variables = {"MY_TOKEN": "1", "DB_PASSWORD": "pca_sphere", "APP_SECRET": "identity"}
+    assert command("results", **variables).stdout == plain.stdout

@@ -76,48 +76,28 @@ def runs(folder, role):
 
 
 @pytest.mark.slow
-def test_the_comparison_its_results_and_its_fingerprints(run, tmp_path):
+def test_the_comparison_its_results_and_its_fingerprints(run, command, tmp_path):
+    """With a package of the user's; a checkout gives each job the same identity."""
     user = tmp_path / "users"
     user.mkdir()
+    (user / "mine.py").write_text(PACKAGE)
     subprocess.run(["git", "init", "--quiet", user], check=True)
     (user / "datasets").mkdir()  # of another project
     (user / "datasets" / "__init__.py").write_text("raise ImportError('not normbench')\n")
-    words = (*SMALL, "figures=[histories]")
+    words = (*SMALL, "packages=[mine]", "normalizer=pca_sphere,chain")
+    words += ("normalizer.schemes=[mine.Halve,centre]", "figures=[histories]")
     told = run("normbench", *words, folder=user)
     assert "pca_sphere" in told
     (sweep,) = runs(user, "sweep")
     assert "mlflow.source.git.commit" not in sweep.data.tags  # the user's repository is not ours
     assert sweep.data.tags["command"].startswith("normbench ")
     schemes = runs(user, "scheme")
-    assert len(schemes) == 3
+    assert [found.info.status for found in schemes] == ["FINISHED"] * 2
     report = next((user / "outputs").glob("*/report.html"))
     assert "pca_sphere" in report.read_text()
-    assert "reused 3 of 3" in run("normbench", *words, folder=user)
-    assert "breast_cancer-softmax" in run("normbench", "results", "list", folder=user)
-    assert "figures (png, svg)" in " ".join(run("normbench", "results", folder=user).split())
-
-
-@pytest.mark.slow
-def test_a_wheel_and_a_checkout_give_a_job_one_identity(run, command, tmp_path):
-    folders = [tmp_path / "wheel", tmp_path / "checkout"]
-    for folder in folders:
-        folder.mkdir()
-    words = (*SMALL, "normalizer=pca_sphere", "figures=[]")
-    run("normbench", *words, folder=folders[0])
-    done = command(*words, folder=folders[1])
-    assert done.returncode == 0, done.stderr
-    one, other = ({s.data.tags["fingerprint"] for s in runs(f, "scheme")} for f in folders)
-    assert one == other
-
-
-@pytest.mark.slow
-def test_side_by_side_with_a_package_of_the_users(run, tmp_path):
-    (tmp_path / "mine.py").write_text(PACKAGE)
-    words = ["packages=[mine]", "normalizer._target_=mine.Halve", "normalizer=identity"]
-    words += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "cost=softmax,squared_margin"]
-    run("normbench", *SMALL, *words, "figures=[]")
-    assert all(found.info.status == "FINISHED" for found in runs(tmp_path, "scheme"))
-    assert len(runs(tmp_path, "scheme")) == 2
+    assert "pca_sphere" in run("normbench", "results", folder=user)
+    again = command(*words, folder=user)
+    assert "reused 2 of 2" in again.stdout
 
 
 @pytest.mark.slow
@@ -148,16 +128,14 @@ def test_a_checkout_runs_its_own_code_beside_an_installed_normbench(installed, t
     words = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={tmp_path}/out"]
     words += ["normalizer=identity,standard"]
     place = [f"tracking.uri=sqlite:///{tmp_path}/mlflow.db", f"tracking.artifacts={tmp_path}/files"]
-    for module in (["harness", *SMALL, *words, *place, "figures=[]"], ["results", "list"]):
-        store = ["--store", place[0].partition("=")[2]] if module[0] == "results" else []
-        done = subprocess.run(
-            [installed / "python", "-m", *module, *store],
-            cwd=ROOT,
-            env=clean,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        [installed / "python", "-m", "harness", *SMALL, *words, *place, "figures=[]"],
+        cwd=ROOT,
+        env=clean,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
     (sweep,) = runs(tmp_path, "sweep")
     assert re.fullmatch("[0-9a-f]{40}", sweep.data.tags["mlflow.source.git.commit"])
 

@@ -30,9 +30,9 @@ def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path
 @pytest.mark.skipif(not TWO_CORES, reason="one core: nothing is prepared")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_the_prepared_process_ends_with_a_command_that_is_stopped(tmp_path, how):
-    words = (*SMALL[:2], "step_sizes=[0.1,1]", "iterations=1000000")
+    words = (*SMALL[:2], "step_sizes=[0.1,1]", "iterations=1000000", "checkpoint=0.1")
     started = bench.start(tmp_path, *words)
-    wait("a job at work", lambda: list(tmp_path.glob("outputs/*/sweep.json")))
+    wait("a job at work", lambda: list(tmp_path.glob("outputs/.checkpoints.*/*.npz")))
     (prepared,) = children(started.process.pid)
     os.kill(started.process.pid, how)
     done = bench.end(started)

@@ -17,16 +17,15 @@ def test_what_ran_is_told():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Haswell", "Zen"])
-def test_a_comparison_runs_with_kernels_for_avx2(with_store, tmp_path, name):
+def test_a_comparison_runs_with_kernels_for_avx2(with_store, tmp_path):
     from mlflow import MlflowClient
 
     words = [sys.executable, "-m", "normbench", "iterations=5", "normalizer=standard", "figures=[]"]
-    environment = forks.user_environment(OPENBLAS_CORETYPE=name)
+    environment = forks.user_environment(OPENBLAS_CORETYPE="Haswell")
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
     found = client.search_runs(["1"], "tags.role = 'sweep'")
     told = found[0].data.tags["blas"]
-    assert f" {name}," in told or " Haswell," in told  # a library may have one name for both
+    assert " Haswell," in told
     assert "SkylakeX" not in told

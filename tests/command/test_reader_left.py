@@ -12,7 +12,7 @@ from tests.test_waits import SMALL
 
 
 @pytest.mark.commands
-@pytest.mark.parametrize("word", ["table --histories --all-steps", "profile", "figure histories"])
+@pytest.mark.parametrize("word", ["table --histories --all-steps", "figure histories"])
 def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     reader, writer = os.pipe()
     os.close(reader)

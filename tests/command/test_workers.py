@@ -87,7 +87,7 @@ def workers_of(process):
     return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.5])
+@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.whole), 0.5])
 def test_a_command_that_is_stopped_while_they_begin_prints_one_line(delay, tmp_path):
     """delay: seconds after it has started the first of them, which imports for longer."""
     process = start(tmp_path)

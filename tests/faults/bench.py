@@ -15,7 +15,7 @@ from tests import forks, stores
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = "step_sizes=[0.1,1]"
-JOBS = ("iterations=20", STEPS)  # three schemes, two step sizes
+JOBS = ("iterations=20", STEPS, "figures=[histories]")  # three schemes, two step sizes
 PLACES = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 ENVIRONMENT = {"PYTHONPATH": PLACES, "PATIENCE": "3"}
 HUNG = 124  # the code of a command that had to be ended

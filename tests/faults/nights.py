@@ -12,22 +12,22 @@ from tests import stores
 from tests.faults import bench
 from tests.faults.bench import Ended, Told, expect, told
 
-KILLS = 3
-FEWEST, MOST = 60, 170  # iterations of a command before it is killed: three come to under 600
-SIZES = 8  # two of which diverge, under momentum, which keeps a state
+KILLS = 2
+FEWEST, MOST = 60, 110  # iterations of a command before it is killed: two come to under 300
+SIZES = 4  # two of which diverge, under momentum, which keeps a state
 JOBS = 2
 # The first job is done when the second, the long one, is cut off.
 WORDS = (
-    *("dataset=digits", "dataset.points=300"),
+    *("dataset=digits", "dataset.points=100"),
     "cost=multiclass_softmax",
     "optimizer=momentum",
     "normalizer=standard,identity",
-    "iterations='${per_scheme:{standard:10,identity:600}}'",
-    "step_sizes=[0.001,0.01,0.1,1,10,100,1e200,1e300]",
+    "iterations='${per_scheme:{standard:10,identity:300}}'",
+    "step_sizes=[0.001,0.1,1e200,1e300]",
     "dataset.test_fraction=0.2",
     "figures=[]",
 )
-GOES_ON = re.compile(r"goes on from iteration (\d+) of 600")
+GOES_ON = re.compile(r"goes on from iteration (\d+) of 300")
 CLOCKS = ("fit_seconds", "seconds_a_step")
 
 

@@ -22,7 +22,7 @@ from normbench.choices import options
 from tests.cases import names
 from tests.mistakes.bench import answer, emptied
 
-FEW_WORDS, FEW_FILES, MANY = 30, 8, 400  # a file takes 0.4 s, words 0.05
+FEW_WORDS, FEW_FILES, MANY = 15, 5, 400  # a file takes 0.4 s, words 0.05
 # A last mistake: of a setting, told at once; of the start, told when the data is read.
 AT_ONCE, AFTER_THE_DATA = ["cost.l2=-1"], [f"start={[1] * 41}".replace(" ", ""), "record=[]"]
 ENDLESS = ("Cc", "Cs")  # characters that are no text; some are added by hand

@@ -15,7 +15,7 @@ CASES = (
 )
 
 
-@pytest.mark.quick_cases(20)
+@pytest.mark.commands
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind[:60])
 def test_a_mistake_is_one_line_and_leaves_nothing(case, tmp_path):
     assert ask(case, tmp_path).complaints(case.fragments) == []

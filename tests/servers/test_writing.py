@@ -7,17 +7,19 @@ import pytest
 
 from tests.benchmarks import writing
 from tests.benchmarks.stores import Setting, line, measured
-from tests.servers.mlflows import Server, serving
+from tests.mistakes.stores import BODIES
+from tests.mistakes.stores import server as a_server
 from tests.servers.network import delayed
 
-JOBS = 4
+JOBS, PROCESSES = 4, 2
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_four_processes_lose_and_double_nothing():
-    done, refused = measured(Setting("server", JOBS, 4, workers=2))
-    assert done.whole, line(Setting("server", JOBS, 4, workers=2), done, refused)
+def test_processes_lose_and_double_nothing():
+    setting = Setting("server", JOBS, PROCESSES, workers=1)
+    done, refused = measured(setting)
+    assert done.whole, line(setting, done, refused)
     assert refused == 0
 
 
@@ -38,13 +40,12 @@ def test_what_is_lost_doubled_or_wrong_is_found(tmp_path):
     assert not writing.found(place.ask, 3)["right"]
 
 
-@pytest.mark.slow
-def test_a_slow_network_delays_every_answer(tmp_path):
+def test_a_slow_network_delays_every_answer():
     with (
-        serving(Server(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)) as server,
-        delayed(server.port, 0.05) as port,
+        a_server() as address,
+        delayed(int(address.rpartition(":")[2]), 0.05) as port,
     ):
         started = time.monotonic()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
-            assert answer.read() == b"OK"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/html") as answer:
+            assert answer.read() == BODIES["html"][1]
         assert time.monotonic() - started > 0.05

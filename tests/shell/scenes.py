@@ -17,14 +17,12 @@ class Scene:
         files: The files of the folder before the first command, by their names.
         prepare: Writes those that are no text, or None.
         processes: Whether each command is a process of its own, and not one that is forked.
-        slow: Whether `make test` leaves it to `make slow`.
     """
 
     commands: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Path], None] | None = None
     processes: bool = False
-    slow: bool = False
 
 
 def write_arrays(folder: Path) -> None:
@@ -179,7 +177,6 @@ SCENES = {
             "results figure windwos",
             "results profile --out profiles",
         ),
-        slow=True,
     ),
     "costs": Scene(
         (
@@ -189,14 +186,12 @@ SCENES = {
             "results profile",
             "results theory",
         ),
-        slow=True,
     ),
     "two_class_costs": Scene(
         (
             "cost=softmax,squared_margin,perceptron normalizer=standard,unit_norm iterations=20 "
             "step_sizes=[0.1,1] figures=[step_sizes]",
         ),
-        slow=True,
     ),
     "regression": Scene(
         (
@@ -204,14 +199,12 @@ SCENES = {
             "normalizer=identity,standard,pca_sphere dataset.target_scheme=standard "
             "dataset.test_fraction=0.25 iterations=20 step_sizes=[0.01,0.1,1]",
         ),
-        slow=True,
     ),
     "schemes": Scene(
         (
             "normalizer=glob(*,exclude=[chain]) dataset=wine cost=multiclass_softmax "
             "iterations=10 step_sizes=[0.1,1] figures=[overview]",
         ),
-        slow=True,
     ),
     "optimizers": Scene(
         (
@@ -220,7 +213,6 @@ SCENES = {
             f"optimizer=momentum,adam normalizer=identity,standard {IRIS} iterations=10 "
             "step_sizes=[0.1,1] figures=[]",
         ),
-        slow=True,
     ),
     "splits": Scene(
         (
@@ -231,7 +223,6 @@ SCENES = {
             "results table --format markdown",
             "results theory",
         ),
-        slow=True,
     ),
     "folds": Scene(
         (
@@ -242,7 +233,6 @@ SCENES = {
             "dataset.split_seed=range(0,7) normalizer=standard,robust iterations=20 "
             "step_sizes=[0.1,1,10] figures=[]",
         ),
-        slow=True,
     ),
     "starts": Scene(
         (
@@ -255,7 +245,6 @@ SCENES = {
             f"start=same_function normalizer=identity,standard,zca_sphere {IRIS} iterations=10 "
             "step_sizes=[0.1,1] figures=[]",
         ),
-        slow=True,
     ),
     "batches": Scene(
         (
@@ -264,11 +253,9 @@ SCENES = {
             "step_sizes=[0.1,1] figures=[batch_sizes,histories]",
             "results figure histories --by updates",
         ),
-        slow=True,
     ),
     "gains": Scene(
         ("batch=4,8,16,null normalizer=standard iterations=40 step_sizes=[0.01,0.1,1] figures=[]",),
-        slow=True,
     ),
     "online": Scene(
         (
@@ -277,7 +264,6 @@ SCENES = {
             f"{IRIS} batch=15 normalizer=standard normalizer.statistics=window "
             "normalizer.window=30 iterations=3 step_sizes=[1] figures=[]",
         ),
-        slow=True,
     ),
     "networks": Scene(
         (
@@ -285,7 +271,6 @@ SCENES = {
             "normalizer=identity,standard iterations=15 step_sizes=[0.1,1] "
             "record=[by_layer,weight_norms] figures=[histories,by_layer]",
         ),
-        slow=True,
     ),
     "inside": Scene(
         (
@@ -294,7 +279,6 @@ SCENES = {
             f"model=mlp {IRIS} model.hidden=[5] model.normalize=zca normalizer=standard "
             "iterations=3 step_sizes=[1,1e200] figures=[]",
         ),
-        slow=True,
     ),
     "network_batches": Scene(
         (
@@ -311,28 +295,27 @@ SCENES = {
             "normalizer=identity,pca_sphere iterations=10 step_sizes=[0.1,1] "
             "dataset.test_fraction=0.2",
         ),
-        slow=True,
     ),
     "planes": Scene(
         (
             "dataset=gaussian dataset.features=2 dataset.offset=2 cost=least_squares "
             "record=[path,contours,film,boundary,points,projection,hessian] iterations=4 "
-            "normalizer=identity,pca_sphere step_sizes=[0.1,1]",
+            "normalizer=identity,pca_sphere step_sizes=[0.1,1] "
+            "figures=[boundary,contours,data,film,projection]",
             "dataset=gaussian dataset.task=regression dataset.features=1 "
             "dataset.condition_number=1 cost=least_squares normalizer=standard "
-            "record=[fit,contours] iterations=6 step_sizes=[0.1,1]",
+            "record=[fit,contours] iterations=6 step_sizes=[0.1,1] figures=[contours,fit]",
             "results figure film --scheme pca_sphere --out film",
         ),
-        slow=True,
     ),
     "images": Scene(
         (
             "dataset=digits dataset.points=80 cost=multiclass_softmax "
             "normalizer=standard,zca_sphere record=[components,exemplars,formulas,spectrum] "
-            "iterations=5 step_sizes=[1]",
+            "iterations=5 step_sizes=[1] "
+            "figures=[components,exemplars,formulas,reconstruction,spectrum,weighted]",
             "results figure components --components 4 --out four",
         ),
-        slow=True,
     ),
     "unlabelled": Scene(
         (
@@ -340,7 +323,6 @@ SCENES = {
             "record=[points,spectrum,features] figures=[data,spectrum,features]",
             "dataset=china normalizer=zca_sphere iterations=0 record=[colours] figures=[colours]",
         ),
-        slow=True,
     ),
     "theory": Scene(
         (
@@ -348,14 +330,12 @@ SCENES = {
             "iterations=15 step_sizes=[0.01,0.1,1] figures=[]",
             "results theory",
         ),
-        slow=True,
     ),
     "penalty": Scene(
         (
             f"cost.l2=0.01 cost.l2_in=transformed,features {IRIS} dataset.points=80 "
             "normalizer=identity,standard iterations=10 step_sizes=[0.1,1] figures=[]",
         ),
-        slow=True,
     ),
     "ridges": Scene(
         (
@@ -365,7 +345,6 @@ SCENES = {
             "normalizer=maxabs,standard,pca_sphere normalizer.ridge=0.1 dataset=wine "
             "cost=multiclass_softmax iterations=10 step_sizes=[0.1,1] figures=[]",
         ),
-        slow=True,
     ),
     "schedule": Scene(
         (
@@ -401,7 +380,6 @@ SCENES = {
             "prices.csv": PRICES,
             "apps.csv": APPS,
         },
-        slow=True,
     ),
     "own": Scene(
         (
@@ -413,7 +391,6 @@ SCENES = {
             "step_sizes=[0.1] figures=[]",
         ),
         files={"mine.py": OWN_PACKAGE, "options/normalizer/halve.yaml": "_target_: mine.Halve\n"},
-        slow=True,
     ),
     "refused": Scene(
         (
@@ -442,14 +419,12 @@ SCENES = {
             f"{IRIS} batch=8,64 batch_seed=0,1 normalizer=identity,standard iterations=3 "
             "step_sizes=[0.1,1] figures=[]",
         ),
-        slow=True,
     ),
     "many_schemes": Scene(
         (
             f"{IRIS} normalizer=standard,minmax,robust,maxabs,pca_sphere iterations=5 "
             "step_sizes=[1] dataset.test_fraction=0.3 dataset.split_seed=range(0,5) figures=[]",
         ),
-        slow=True,
     ),
     "reused": Scene(
         (
@@ -469,14 +444,12 @@ SCENES = {
             "change.py": "import pathlib\n\nfile = pathlib.Path('clients.csv')\n"
             "file.write_text(file.read_text().replace('20,1000', '21,1001'))\n",
         },
-        slow=True,
     ),
     "made": Scene(
         (
             "dataset=two_moons,gaussian cost=least_squares normalizer=identity,pca_sphere "
             "iterations=8 step_sizes=[0.1,1] figures=[]",
         ),
-        slow=True,
     ),
     "outliers": Scene(
         (
@@ -486,7 +459,6 @@ SCENES = {
             "dataset=wine cost=multiclass_softmax dataset.augment=round dataset.augment_copies=2 "
             "normalizer=pca,zca_sphere iterations=5 step_sizes=[1] figures=[]",
         ),
-        slow=True,
     ),
     "disk": Scene(
         (
@@ -500,18 +472,16 @@ SCENES = {
             "iterations=5 step_sizes=[0.1] figures=[]",
         ),
         prepare=write_arrays,
-        slow=True,
     ),
     "study": Scene(
         (
             "experiment=textbook/contours iterations=10",
             "results studies",
-            "experiment=notes/iris_pca",
+            "experiment=notes/iris_pca figures=[]",
             "results studies notes --format markdown",
-            "experiment=research/preconditioning",
+            "experiment=research/preconditioning figures=[]",
             "results studies research",
         ),
-        slow=True,
     ),
     "engines": Scene(
         (
@@ -519,7 +489,6 @@ SCENES = {
             f"normalizer=identity,standard {IRIS} iterations=10 step_sizes=[0.1,1,10] figures=[] "
             "reuse=false refine=true shadows=false",
         ),
-        slow=True,
     ),
     "mistakes": Scene(
         (
@@ -542,7 +511,6 @@ SCENES = {
             "start=[1,2]",
             "tracking.uri=http://127.0.0.1:9/",
         ),
-        slow=True,
     ),
     "deleted": Scene(
         (
@@ -556,7 +524,6 @@ SCENES = {
             "results list",
             "results delete none --yes",
         ),
-        slow=True,
     ),
     "moved": Scene(
         (
@@ -589,11 +556,9 @@ SCENES = {
         (
             "normalizer=standard,minmax iterations=5 step_sizes=[1] figures=[melt] "
             "hydra/launcher=joblib",
-            "results",
             "normalizer=standrd",
         ),
         processes=True,
-        slow=True,
     ),
     "shown": Scene(
         (
@@ -608,6 +573,5 @@ SCENES = {
             "python loaded.py",
         ),
         files={"compared.py": COMPARED, "loaded.py": LOADED},
-        slow=True,
     ),
 }

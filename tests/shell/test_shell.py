@@ -11,13 +11,8 @@ from tests.shell.record import empty_folder, play
 from tests.shell.scenes import SCENES
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.commands] if scene.slow else [])
-        for name, scene in SCENES.items()
-    ],
-)
+@pytest.mark.commands
+@pytest.mark.parametrize("name", SCENES)
 def test_commands_do_what_they_did(name):
     with empty_folder() as folder:
         record = json.loads(json.dumps(play(name, Path(folder))))
