@@ -1,5 +1,7 @@
 """Networks along the best step size: gradients, values and weights of their layers."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,14 +18,10 @@ from normbench.measures.contract import (
     scheduled_step_sizes,
 )
 
+LAYER_METRICS = (names.LAYER_GRADIENT, names.LAYER_RANK, names.LAYER_NORM, names.LAYER_COSINE)
 NO_NETWORK = "is for networks, such as model=mlp"
 LAYERS_ITERATIONS = 60  # whose layers are measured
 MAX_COSINE_LAYERS = 100  # each takes a gradient of all layers: the work is their number squared
-NO_COSINES = (
-    f"the cosines of layers, which take a gradient each, are of {MAX_COSINE_LAYERS} layers at "
-    "most; the other quantities of by_layer are recorded"
-)
-MAX_NORMS = 200_000  # norms that are kept, over all iterations
 NORMS_ITERATIONS = 500  # at most, whose norms are kept
 NO_SUCH_WEIGHTS = "weight_norms: multiples of the weights of a layer are another function here"
 
@@ -47,42 +45,43 @@ def by_layer(job: FinishedJob) -> Findings:
     descent, network = job.descent, job.descent.train
     if network.linear is not None:
         return Findings(notes=(f"by_layer: {NO_NETWORK}",))
-    measured = descent.path.spread(descent.settings.records, LAYERS_ITERATIONS)
+    measured = descent.path.spread(LAYERS_ITERATIONS)
     has_cosines = find_owners(network).max() < MAX_COSINE_LAYERS
     rows = []
     for k, weights in zip(measured.iteration, measured.weights):
-        row = measure_layers(network, weights)
         following = descent.path.weights[descent.path.iteration == k + 1]
-        if has_cosines and len(following):
-            row[names.LAYER_COSINE.key] = measure_cosines(network, weights, following[0])
-        rows.append(row)
-    return Findings(
-        arrays={
-            "iteration": measured.iteration,
-            **{key: np.array([row[key] for row in rows]) for key in rows[0]},
-        },
-        notes=() if has_cosines else (NO_COSINES,),
-    )
+        rows.append(measure_layers(network, weights, following[:1] if has_cosines else ()))
+    columns = zip(LAYER_METRICS, np.array(rows).swapaxes(0, 1))
+    arrays = {metric.key: column for metric, column in columns}
+    return Findings(arrays={"iteration": measured.iteration, **arrays})
 
 
-def measure_layers(network: Problem, weights: Array) -> dict[str, Array]:
-    """Return four quantities of each of L layers at weights `(D,)`, `(L,)` each, by their keys.
+def measure_layers(network: Problem, weights: Array, following: Sequence[Array] = ()) -> Array:
+    """Return the `LAYER_METRICS` of each of L layers at weights `(D,)`: `(4, L)`.
 
     They are the norm of the gradient, the participation ratio of the values, their root mean
-    square, and NaN in place of the cosine, which needs the weights of the next record.
+    square, and the cosine of the gradients before and after the other layers moved.
+
+    Args:
+        network: The network of the training points.
+        weights: The weights `(D,)`.
+        following: The weights `(D,)` of the next record; empty where cosines are NaN.
     """
     # Values `(H, P)` of each layer; gradient and owners `(D,)`, one entry for each weight.
     values_by_layer = [
         values.astype(np.float64) for values in network.model.layer_outputs(network, weights)
     ]
     owners, gradient = find_owners(network), gradient_at(network, weights)
-    norms = [np.linalg.norm(gradient[owners == layer]) for layer in range(len(values_by_layer))]
-    return {
-        names.LAYER_GRADIENT.key: np.array(norms),
-        names.LAYER_RANK.key: np.array([participation_ratio(v) for v in values_by_layer]),
-        names.LAYER_NORM.key: np.array([np.sqrt(np.mean(v**2)) for v in values_by_layer]),
-        names.LAYER_COSINE.key: np.full(len(norms), np.nan),
-    }
+    rows = []
+    for layer, values in enumerate(values_by_layer):
+        is_own, cosine = owners == layer, UNKNOWN
+        length = np.linalg.norm(gradient[is_own])
+        for after in following:
+            second = gradient_at(network, np.where(is_own, weights, after))[is_own]
+            lengths = length * np.linalg.norm(second)
+            cosine = gradient[is_own] @ second / lengths if lengths > 0 else UNKNOWN
+        rows.append([length, participation_ratio(values), np.sqrt(np.mean(values**2)), cosine])
+    return np.array(rows).T
 
 
 def participation_ratio(values: Array) -> float:
@@ -97,29 +96,6 @@ def participation_ratio(values: Array) -> float:
     moments = values @ values.T if units <= points else values.T @ values
     squares = float(np.sum(moments**2))
     return float(np.trace(moments) ** 2 / squares) if squares > 0 else UNKNOWN
-
-
-def measure_cosines(network: Problem, before: Array, after: Array) -> Array:
-    """Return for each layer the cosine of its gradients, before and after the other layers moved.
-
-    Args:
-        network: The network of the training points.
-        before: Weights `(D,)` at which the first gradient is taken.
-        after: Weights `(D,)` that the other layers have for the second gradient, while the layer
-            keeps those of `before`.
-
-    Returns:
-        `(L,)`, NaN where a gradient is 0.
-    """
-    owners, gradient = find_owners(network), gradient_at(network, before)
-    cosines = []
-    for layer in range(owners.max() + 1):
-        is_own = owners == layer
-        first = gradient[is_own]
-        second = gradient_at(network, np.where(is_own, before, after))[is_own]
-        lengths = np.linalg.norm(first) * np.linalg.norm(second)
-        cosines.append(first @ second / lengths if lengths > 0 else np.nan)
-    return np.array(cosines)
 
 
 def find_owners(network: Problem) -> NDArray[np.int64]:
@@ -156,8 +132,7 @@ def weight_norms(job: FinishedJob) -> Findings:
     sets = network.model.mlp.scale_invariant_weights(network.model.layout(network))
     if not sets:
         return Findings(notes=(NO_SUCH_WEIGHTS,))
-    count = int(np.clip(MAX_NORMS // len(sets), 2, NORMS_ITERATIONS))
-    path = descent.path.spread(descent.settings.records, count)
+    path = descent.path.spread(NORMS_ITERATIONS)
     weights = path.weights.astype(np.float64)
     lengths = np.column_stack([np.linalg.norm(weights[:, indices], axis=1) for _, indices in sets])
     with np.errstate(divide="ignore"):  # weights of norm 0 have an infinite effective step

@@ -36,8 +36,8 @@ def test_exemplars_are_different_points_near_the_quantiles_in_reading_order():
     quantiles = np.quantile(z[:, :2], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
     assert first[0] == pytest.approx(quantiles[:, 0])
     assert second[::-1, 0] == pytest.approx(quantiles[:, 1])
-    away = np.linalg.norm((z[:, :2] - parts["wanted"][0]) / z[:, :2].std(axis=0), axis=1)
-    assert away.argmin() == parts["place"][0]
+    away = (parts["at"] - parts["wanted"]) / z[:, :2].std(axis=0)
+    assert np.linalg.norm(away, axis=1).max() < 1  # of 200 points
 
 
 def test_exemplars_are_along_the_coordinates_of_the_largest_variance():
@@ -52,7 +52,8 @@ def test_points_that_are_all_alike_are_different_exemplars():
 @pytest.mark.parametrize("x", [X[:24], X[:, :1]])
 def test_too_few_points_or_features_are_refused(x):
     with pytest.raises(
-        UserError, match="record=exemplars: needs at least 25 points and 2 to 4096 features"
+        UserError,
+        match=r"record=exemplars: needs (at least 25 points|2 to 4096 features); made has",
     ):
         arrays("exemplars", x=x)
 

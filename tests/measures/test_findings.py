@@ -22,7 +22,8 @@ from normbench import costs, names, optimizers
 from normbench.choices import preconditioned
 from normbench.datasets import make_dataset
 from normbench.job import run
-from normbench.measures.contract import FinishedJob, JudgedDescent
+from normbench.measures import judged
+from normbench.measures.contract import FinishedJob
 from normbench.measures.curvature import thresholds
 from normbench.normalizers import Contrast, FeatureSelection, OnColumns, PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
@@ -51,15 +52,14 @@ def test_the_median_of_several_starts_is_predicted(data):
 
 
 @pytest.mark.parametrize(
-    ("spectrum", "told", "words"),
+    ("spectrum", "told"),
     [
-        (Spectrum(np.array([4.0, 1.0])), {names.CONDITION: 4.0, names.RANK: 2}, ""),
-        (Spectrum(np.array([4.0, 1.0]), lost=True), {names.CONDITION_LIMIT: LIMIT}, "is"),
-        (Spectrum(np.array([4.0]), is_complete=False), {}, ""),
-        (Spectrum(np.array([4.0]), is_complete=False, lost=True), {}, ""),
+        (Spectrum(np.array([4.0, 1.0])), {names.CONDITION: 4.0, names.RANK: 2}),
+        (Spectrum(np.array([4.0, 1.0]), lost=True), {names.CONDITION_LIMIT: LIMIT}),
+        (Spectrum(np.array([4.0]), is_complete=False), {}),
     ],
 )
-def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
+def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told):
     of = (names.CONDITION, names.RANK, names.CONDITION_LIMIT)
     here = SimpleNamespace(
         theory=Theory(spectrum, lipschitz=4.0),
@@ -73,11 +73,9 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
         metric: told.get(metric) for metric in of
     }
     assert found.metrics[names.SPECTRUM_LARGEST.key] == 4
-    assert words in "".join(found.notes)
-    assert bool(words) == bool(found.notes)
 
 
-def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
+def test_a_ridge_is_told_by_the_directions_that_it_touches(data):
     x = data.x * [1.0, 0.1, 0.01]  # variances around 1, 0.01 and 0.0001
     small = make_dataset("x", x, data.y, source="arrays", class_names=["a", "b"])
     found = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
@@ -90,10 +88,6 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     directions, told = found.series[names.RIDGE_VARIANCE.key]
     assert list(directions) == [0, 1, 2]
     np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
-    for most, there in ((3, True), (2, False)):
-        monkeypatch.setattr("normbench.measures.data.MAX_SERIES_DIRECTIONS", most)
-        few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
-        assert (names.RIDGE_VARIANCE.key in few.series) == there
 
 
 def on_first(scheme):
@@ -255,15 +249,14 @@ def test_the_sharpness_of_another_rule_has_a_note(data):
 
 @pytest.mark.parametrize("theory", ["auto", "none"])
 def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory, monkeypatch):
-    tried, again = [], JudgedDescent.descend_finer
-    monkeypatch.setattr(
-        JudgedDescent, "descend_finer", lambda *of: tried.append(of[1]) or again(*of)
-    )
+    tried, again = [], judged.judge_runs
+    monkeypatch.setattr(judged, "judge_runs", lambda *of: tried.append(of[1]) or again(*of))
     made = job(data, costs.least_squares, theory=theory, refine=False)
     asked = replace(made, search=Search(critical=True))
     found = run(asked).findings.metrics
     known = found[names.THRESHOLD.key]
     assert np.isnan(known) == (theory == "none")
+    _, *tried = tried  # but for the grid
     assert tried[0][0] == pytest.approx((0.1 if theory == "none" else known) / 2)  # or of a step
     assert found[names.CRITICAL_DESCENTS.key] == len(tried)
     low, high = found[names.CRITICAL.key], found[names.CRITICAL_UPPER.key]

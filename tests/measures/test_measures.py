@@ -96,8 +96,7 @@ def test_the_file_of_a_measure_takes_no_theory_from_another(another, data):
         ({"MAX_ROWS": 3}, "curvatures at the best weights"),  # of 3 features and a bias
         (
             {"MAX_ROWS": 2},
-            "rank and condition number, spectrum, curvatures at the best weights, least cost, "
-            "windows",
+            "rank and condition number, spectrum, curvatures at the best weights, least cost",
         ),
         (
             {"MAX_NUMBERS": 79},  # of 80 points of one score
@@ -220,7 +219,7 @@ def judge_bowl(data, settings, train=None, rule=None, plan=None, critical=False)
     rounds = Rounds(train, None, start, lambda weights: weights, rule, plan, True)
     histories = rounds.descend(settings.step_sizes)
     parts = settings, Rules(), Search(critical=critical), start, rounds, histories
-    return judge_descent(train, rule, *parts, shared.PointsCache(data.x), (3.0, 12.0))
+    return judge_descent(train, *parts, shared.PointsCache(data.x), (3.0, 12.0))
 
 
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
