@@ -16,6 +16,7 @@ from normbench.engine.plan import Plan
 from normbench.engine.problem import QUIET, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
+from normbench.normalizers.decomposition import moment_rows
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
@@ -195,6 +196,8 @@ class FinishedJob:
         descend_dataset: Fits the scheme and descends on another data set, at one step size; None
             where a job cannot.
         shown_point: The index of the training point that a figure reconstructs.
+        moment_pair: The moment rows of all points before and under the scheme, where z holds only a
+            sample of the points; None where they are computed from z.
         z_test: The test points under the scheme, (Q, M); None without test points.
     """
 
@@ -205,6 +208,7 @@ class FinishedJob:
     judged_descent: JudgedDescent | None = None
     descend_dataset: Callable[[Dataset, float], Histories] | None = None
     shown_point: int = 0
+    moment_pair: tuple[Array, Array] | None = None
     z_test: Points | None = None
 
     @property
@@ -212,6 +216,14 @@ class FinishedJob:
         """The descent, for measures that need one."""
         assert self.judged_descent is not None
         return self.judged_descent
+
+    @property
+    def moments(self) -> tuple[Array, Array]:
+        """Rows with the mean and the covariance of all points, before and under the scheme.
+
+        They are the points themselves, or a few rows where the points are no array in memory.
+        """
+        return self.moment_pair or (moment_rows(self.dataset.x), moment_rows(self.z))
 
     @cached_property
     def shown_points(self) -> "FinishedJob":
@@ -231,6 +243,7 @@ class FinishedJob:
             dataset=replace(data, x=take_rows(data.x, indices), y=y),
             z=take_rows(self.z, indices),
             shown_point=int(np.searchsorted(indices, self.shown_point)),  # its place in the sample
+            moment_pair=self.moments,
         )
 
 

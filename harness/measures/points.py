@@ -131,25 +131,27 @@ def points(job: FinishedJob) -> Findings:
     """
     indices, target_arrays = sample(job.dataset)
     width, labels = job.z.shape[1], [*coordinate_names(job)]
-    all_deviations, all_directions = principal_directions(job.z)
+    rows = job.moments[1]  # with the mean and covariance of all points, also where z is a sample
+    all_deviations, all_directions = principal_directions(rows)
     plane = job.z
     if width == 1:
-        plane = np.column_stack([job.z[:, 0], targets_of(job.dataset)])
+        plane = rows = np.column_stack([job.z[:, 0], targets_of(job.dataset)])
         labels += ["target" if len(job.dataset.y) else ""]
     elif width > 2:
         # Not centred: where the points lie is part of what a scheme does.
-        plane, labels = job.z @ all_directions[:2].T, list(names.PRINCIPAL)
-    plane = plane.astype(np.float64)
-    deviations, directions = principal_directions(plane)
+        plane, rows = job.z @ all_directions[:2].T, rows @ all_directions[:2].T
+        labels = list(names.PRINCIPAL)
+    rows = rows.astype(np.float64)
+    deviations, directions = principal_directions(rows)
     # Over the largest, so that the squares do not overflow; the condition number stays the same.
     relative_deviations = all_deviations / (all_deviations[0] or 1.0)
     variances = spectra.eigenvalues_above_rounding(relative_deviations**2, len(all_deviations))
     return Findings(
         {names.COVARIANCE_CONDITION.key: spectra.Spectrum(variances).condition_number},
         arrays={
-            "points": plane[indices],
+            "points": plane[indices].astype(np.float64),
             "names": np.array(labels),
-            "mean": plane.mean(axis=0),
+            "mean": rows.mean(axis=0),
             # A feature and the target have no axes.
             "axes": (deviations[:, None] * directions)[: 2 if width > 1 else 0],
             **target_arrays,
@@ -189,12 +191,13 @@ def biplot(job: FinishedJob) -> Findings:
     if job.z.shape[1] == 1:
         return Findings()
     indices, target_arrays = sample(job.dataset)
-    deviations, directions = principal_directions(job.z)
+    rows = job.moments[1]  # with the mean and covariance of all points, also where z is a sample
+    deviations, directions = principal_directions(rows)
     directions = fix_signs(directions)
-    scores = (job.z[indices] - job.z.mean(axis=0, dtype=np.float64)) @ directions[:2].T
+    scores = (job.z[indices] - rows.mean(axis=0, dtype=np.float64)) @ directions[:2].T
     loadings = directions[:2].T * deviations[:2]
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:MAX_ARROWS])
-    products = mean_and_covariance(job.z[:, longest])[1]
+    products = mean_and_covariance(rows[:, longest])[1]
     scale = positive(np.sqrt(np.diag(products)))
     arrays = {
         "points": scores / positive(deviations[:2]),
@@ -294,7 +297,7 @@ def components(job: FinishedJob) -> Findings:
     shifts = invert(job, np.eye(width)) - origin  # (M, N)
     lengths = np.linalg.norm(shifts, axis=1)
     # That each coordinate adds to the inputs.
-    variance = lengths**2 * job.z.var(axis=0, dtype=np.float64)
+    variance = lengths**2 * job.moments[1].var(axis=0, dtype=np.float64)
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
     count = np.arange(width + 1)
@@ -303,8 +306,8 @@ def components(job: FinishedJob) -> Findings:
     rank = np.argsort(order)  # the place of each coordinate in the order
     point = job.z[job.shown_point].astype(np.float64)
     masked = np.where(rank < count[:, None], point, 0.0)  # the point with its first coordinates
-    input_variance = float(job.dataset.x.var(axis=0, dtype=np.float64).sum())
-    products = mean_and_covariance(job.z)[1] * (shifts @ shifts.T)
+    input_variance = float(job.moments[0].var(axis=0, dtype=np.float64).sum())
+    products = mean_and_covariance(job.moments[1])[1] * (shifts @ shifts.T)
     products = products[np.ix_(order, order)]
     # Each coordinate has its variance, and twice its covariances with those after it.
     added = products.diagonal() + 2 * np.triu(products, 1).sum(axis=1)
@@ -359,8 +362,8 @@ def spectrum(job: FinishedJob) -> Findings:
     `identity_gap`: the largest entry of `|Z'Z / P - I|` for the points under the scheme; it is 0
     where they are centred and sphered.
     """
-    before, after = (principal_directions(x)[0] ** 2 for x in (job.dataset.x, job.z))
-    mean, products = mean_and_covariance(job.z)
+    before, after = (principal_directions(rows)[0] ** 2 for rows in job.moments)
+    mean, products = mean_and_covariance(job.moments[1])
     moments = products + np.outer(mean, mean)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
     scheme_ridge = getattr(job.scheme, "ridge", None)

@@ -120,6 +120,8 @@ def test_of_many_points_of_a_file_a_sample_is_shown_with_the_point_that_is_recon
     first = shown.dataset.x[:, 0] / x.shape[1]
     assert np.array_equal(shown.dataset.y, first.astype(int) % 2)
     assert len(np.unique(first)) == len(first)
+    np.testing.assert_allclose(shown.moments[0].mean(axis=0), x.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(shown.moments[1].var(axis=0), 4 * x.var(axis=0), rtol=1e-12)
 
 
 def test_recorded_shadows_are_those_of_their_run_and_target():
