@@ -1,6 +1,5 @@
 """Measures against a second computation in plain numpy, from points and weights that are given."""
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, names
-from normbench.datasets import UserError, make_dataset
+from normbench.datasets import make_dataset
 from normbench.datasets.made import gaussian
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
@@ -24,7 +23,7 @@ from normbench.measures.planes import (
     boundary,
     fit,
 )
-from normbench.measures.points import biplot, components, points, projection
+from normbench.measures.points import biplot, components, points
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
@@ -82,21 +81,6 @@ def test_correlations_of_a_biplot_are_those_of_the_features_whatever_their_scale
     assert ((rebuilt - flat) ** 2).sum() / 30 == pytest.approx(values[2], rel=1e-9)
 
 
-def test_of_many_arrows_the_longest_are_kept_in_the_order_of_the_features():
-    scale = np.r_[np.full(10, 1e-3), np.ones(65)]
-    scale[40] = 1e-4
-    x = np.random.default_rng(3).standard_normal((200, 75)) * scale
-    arrays = biplot.take(finished(x)).arrays
-    assert arrays["entries"].shape == (60, 60)
-    assert arrays["deviations"].shape == (60,)
-    assert arrays["correlation"].shape == (60, 60)
-    numbers = [int(name[1:]) for name in arrays["names"]]
-    assert numbers == sorted(numbers)
-    deviations, directions = points_module.principal_directions(x)
-    lengths = np.hypot(*(directions[:2] * deviations[:2, None]))
-    assert set(numbers) == set(np.argsort(-lengths)[:60].tolist())
-
-
 @pytest.mark.parametrize("scores", ["one", "each"])
 def test_the_boundary_is_the_class_of_the_scores_at_each_cell(scores):
     x = MIXED[:, :2]
@@ -120,29 +104,6 @@ def test_the_boundary_is_the_class_of_the_scores_at_each_cell(scores):
     np.testing.assert_array_equal(arrays["points"], x)
     np.testing.assert_array_equal(arrays["target"], y)
     assert list(arrays["names"]) == ["x0", "x1"]
-
-
-def test_the_plane_of_a_feature_that_does_not_vary_is_a_fifth_wide():
-    x = np.column_stack([MIXED[:, 0], np.full(30, 4.0)])
-    job = finished(x, np.arange(30) % 2, None, ended([[0.0, 1.0, 1.0]], affine), ["a", "b"])
-    arrays = boundary.take(job).arrays
-    assert arrays["b"][[0, -1]] == pytest.approx([3.9, 4.1])
-
-
-@pytest.mark.parametrize(
-    ("features", "classes", "words"),
-    [(2, 2, ""), (2, 3, ""), (3, 2, "of 3 features, and 2 classes"), (2, 0, "real targets")],
-)
-def test_a_boundary_is_of_classes_in_two_features(features, classes, words):
-    x = RNG.standard_normal((12, features))
-    named = list("abc")[:classes] or None
-    data = make_dataset("made", x, np.arange(12) % classes if classes else x[:, 0], source="-")
-    data = make_dataset(
-        "made", x, data.y if not classes else data.y.astype(int), class_names=named, source="-"
-    )
-    refusal = pytest.raises(UserError, match=f"needs .*; made has .*{words}")
-    with refusal if words else nullcontext():
-        boundary.check(data, None)
 
 
 @pytest.mark.parametrize("kind", ["real", "one", "squares", "two"])
@@ -255,17 +216,6 @@ def test_components_are_what_a_unit_along_a_coordinate_adds():
         built = origin + arrays["weights"][:count] @ units[:count]
         np.testing.assert_allclose(arrays["built"][count], built, atol=1e-5)
     assert not arrays["pixels"]
-
-
-def test_a_projection_loses_what_its_reconstruction_lacks():
-    job = finished(MIXED, scheme=PCARotation(components=2))
-    found = projection.take(job)
-    values = np.linalg.eigvalsh(np.cov(MIXED.T, bias=True))
-    assert found.metrics[names.VARIANCE_LOST.key] == pytest.approx(values[0] / values.sum())
-    assert found.arrays["kept"] == 2
-    assert list(found.arrays["names"]) == ["x0", "x1", "x2"]
-    constant = finished(np.ones((5, 2)), scheme=StandardScaler())
-    assert projection.take(constant).arrays["lost"] == 0
 
 
 class Halves:

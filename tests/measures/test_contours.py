@@ -13,7 +13,7 @@ from normbench.measures.planes import (
     _window,
 )
 from normbench.normalizers import PCASphere
-from normbench.optimizers import gradient_descent, momentum, newton
+from normbench.optimizers import gradient_descent, newton
 from tests.measures.test_record import job
 
 
@@ -161,14 +161,6 @@ def test_a_bias_of_rounding_is_held_at_0(two_classes):
     assert found.arrays["contours"]["held"] == "bias held at 0"
 
 
-def test_points_without_variance_have_contours_along_a_flat_direction(two_classes):
-    flat = np.full((60, 3), 2.0)
-    parts = run(job(flat, two_classes[1], least_squares, record=("contours",))).arrays["contours"]
-    assert parts["names"][1] == "a direction without curvature"
-    assert np.isnan(parts["condition"])
-    np.testing.assert_allclose(parts["cost"], parts["cost"][:1].repeat(61, 0), rtol=1e-12)
-
-
 def test_a_cost_without_curvature_still_has_contours(two_classes):
     from autograd import numpy as anp
 
@@ -192,24 +184,3 @@ def test_without_a_least_cost_the_condition_is_that_at_the_end_of_the_path():
     hessian = (wide.T * (share * (1 - share))) @ wide / 10
     values = np.linalg.eigvalsh(hessian)
     assert arrays["contours"]["condition"] == pytest.approx(values[1] / values[0], rel=1e-9)
-
-
-@pytest.mark.parametrize("rule", [gradient_descent(), momentum()])
-def test_paths_of_several_starts_are_those_of_the_first(rule):
-    x = np.random.default_rng(3).standard_normal((30, 2)) + 1
-    asked = job(
-        *(x, x @ [1.0, -2.0] + 0.5, least_squares, FunctionTransformer(), None),
-        **{"start": "normal", "starts": 2, "record": ("contours", "path")},
-    )
-    outcome = run(replace(asked, optimizer=rule))
-    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
-    best = [step.step_size for step in outcome.steps].index(float(parts["step_size"]))
-    assert parts["paths"].shape == (2, len(parts["paths_at"]), 2)
-    np.testing.assert_allclose(
-        parts["paths"][best], path["weights"][parts["paths_at"], 0, 1:], atol=1e-12
-    )
-    # The sum along the directions of curvature is of plain descent alone.
-    assert ("swing" in parts) == rule.plain
-    if rule.plain:
-        away = parts["minimum"] + parts["swing"].sum(axis=0)
-        assert away == pytest.approx(parts["paths"][0, 0], abs=1e-9)

@@ -5,17 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from normbench.measures.contract import WeightPath
 from normbench.measures.curvature import (
     measure_curvature,
     sharpness,
 )
 from normbench.optimizers import lbfgs
-
-
-def path_of(weights):
-    """Return a path whose every iteration is kept."""
-    return WeightPath(np.arange(len(weights)), weights, np.zeros(len(weights)))
 
 
 class Curved:

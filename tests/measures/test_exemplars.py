@@ -45,10 +45,6 @@ def test_exemplars_are_along_the_coordinates_of_the_largest_variance():
     assert parts["at"] == pytest.approx(X[parts["place"]][:, [1, 3]])
 
 
-def test_points_that_are_all_alike_are_different_exemplars():
-    assert len(set(arrays("exemplars", x=np.ones((30, 3)))["place"].tolist())) == 25
-
-
 @pytest.mark.parametrize("x", [X[:24], X[:, :1]])
 def test_too_few_points_or_features_are_refused(x):
     with pytest.raises(
@@ -88,12 +84,6 @@ def test_no_share_of_a_chain_that_mixes_correlated_coordinates_is_above_all_of_t
         missing = (x - built).var(axis=0).sum() / x.var(axis=0).sum()
         assert share == pytest.approx(1 - missing, abs=1e-9)
     assert parts["share"][-1] == pytest.approx(1)
-
-
-def test_all_of_few_coordinates_are_counted_and_some_of_many():
-    few, many = (np.random.default_rng(0).standard_normal((9, n)) for n in (64, 65))
-    assert arrays("components", x=few)["count"].tolist() == list(range(65))
-    assert 10 < len(arrays("components", x=many)["count"]) < 26
 
 
 def test_a_shown_point_that_is_not_there_is_refused():

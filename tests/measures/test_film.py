@@ -3,7 +3,6 @@
 What a frame's coordinates are is computed here from the data and the scheme alone.
 """
 
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -26,7 +25,7 @@ from normbench.measures.planes import (
     _is_plane,
 )
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere
-from normbench.optimizers import gradient_descent, momentum
+from normbench.optimizers import gradient_descent
 
 SCHEMES = {
     "standard": StandardScaler(),
@@ -65,11 +64,6 @@ def made(scheme, cost, x=None, y=None, l2=0.0, **settings):
 def filmed(name, cost, steep=False):
     data, job, outcome = made(SCHEMES[name], COSTS[cost], *points(steep), start="normal")
     return data, job, outcome, outcome.arrays["film"]
-
-
-@cache
-def sphered():
-    return made(PCASphere(), softmax)
 
 
 def coordinates(parts, frame, x):
@@ -273,19 +267,6 @@ def test_a_penalty_is_that_of_the_schemes_weights_in_every_frame():
         assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
 
 
-def test_a_penalty_on_the_weights_of_the_features_is_in_every_frames_curvature():
-    data, job, _ = made(ZCASphere(), least_squares)
-    outcome = run(replace(job, l2=0.3, l2_in="features"))
-    parts = outcome.arrays["film"]
-    for frame in parts["keys"]:
-        z = coordinates(parts, frame, data.x)
-        ones = np.column_stack([np.ones(len(z)), z])
-        hessian = 2 * ones.T @ ones / len(z)
-        hessian[1:, 1:] += 0.6 * parts["matrix"][frame] @ parts["matrix"][frame].T
-        largest = np.linalg.eigvalsh(hessian)[-1]
-        assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
-
-
 def test_a_least_cost_at_infinity_has_contours_through_the_last_paths_end():
     x, _ = points()
     y = (x[:, 0] + x[:, 1] > 3).astype(int)
@@ -331,12 +312,6 @@ def test_one_feature_and_three_are_refused_before_a_job_starts(features):
     )
     with pytest.raises(UserError, match=f"film: needs 2 features.* of {features} features, "):
         check(job)
-
-
-def test_the_film_is_plain_descent_whatever_the_job_descends_by():
-    data, job, outcome = sphered()
-    other = run(Job(data, softmax, PCASphere(), momentum(), job.settings))
-    assert np.array_equal(outcome.arrays["film"]["path"], other.arrays["film"]["path"])
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])

@@ -8,7 +8,7 @@ import pytest
 from normbench import names, optimizers
 from normbench.engine.descent import Histories
 from normbench.engine.settings import Settings
-from normbench.measures import contract, judged
+from normbench.measures import judged
 from normbench.measures.judged import (
     COUNT_FIELDS,
     NUMBER_FIELDS,
@@ -42,15 +42,6 @@ def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds,
     assert (context.fit_seconds, context.seconds_a_step) == (3, seconds)
     assert (context.batch, context.compared_points) == (batch, 0)
     assert context.reference == 0  # the cost at zero weights
-
-
-@pytest.mark.parametrize(("schedule", "sizes"), [(None, [4.0] * 4), ((2, 0.5), [4, 4, 2, 1])])
-def test_a_step_size_shrinks_after_so_many_passes(schedule, sizes):
-    settings = SimpleNamespace(step_schedule=schedule, records_per_pass=3)
-    descent = SimpleNamespace(settings=settings, best_step=SimpleNamespace(step_size=4.0))
-    at = np.array([0, 5, 6, 13])
-    found = contract.scheduled_step_sizes(descent, at)
-    assert found.tolist() == sizes
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.curvature import NO_LIVE_DIRECTIONS
 from normbench.results.figures.melt.layers import layers_from_arrays
-from normbench.theory.directions import Directions
 
 STEPS = (1e-3, 1e-2, 0.1)
 
@@ -99,14 +98,3 @@ def test_where_there_are_none_a_tag_says_why(cost, settings, reason):
     made = run(job(breast_cancer(), cost, **{"iterations": 3, **settings}))
     assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     assert made.findings.tags[names.NO_LAYERS.key] == reason
-
-
-def test_negative_curvature_is_a_reason():
-    values = np.array([2.0, 1.0])
-    assert Directions(values, np.eye(2), 1, -0.1).indefinite
-    assert not Directions(values, np.eye(2), 1, -1e-17).indefinite
-
-
-def test_without_theory_there_are_none():
-    made = run(job(iris(), costs.multiclass_softmax, theory="none", iterations=3))
-    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]

@@ -60,17 +60,6 @@ def another(monkeypatch):
     measures.measures.cache_clear()
 
 
-def test_a_new_file_is_a_new_measure(another, data):
-    def take(made):
-        best = made.descent.best_step
-        return Findings({"theory/steps": len(made.descent.steps)}, {"new": best.verdict})
-
-    another(Measure(take))
-    found = run(job(data)).findings
-    assert found.metrics["theory/steps"] == 2
-    assert found.tags["new"] in names.VERDICTS
-
-
 def test_a_new_word_of_record_is_known_by_its_measure(another, data):
     another(Measure(lambda made: Findings(arrays={"mean": made.z.mean(axis=0)}), record="means"))
     made = run(job(data, record=("means",)))
@@ -79,14 +68,6 @@ def test_a_new_word_of_record_is_known_by_its_measure(another, data):
     assert made.findings.search_seconds > 0
     with pytest.raises(UserError, match=r"record=mean: must be one of .*means"):
         run(job(data, record=("mean",)))
-
-
-def test_the_file_of_a_measure_takes_no_theory_from_another(another, data):
-    before = run(job(data)).findings
-    another(Measure(lambda made: Findings({"theory/first": 1.0})), name="a_measure")
-    found = run(job(data)).findings
-    assert found.metrics.keys() - before.metrics.keys() == {"theory/first"}
-    assert found.tags == before.tags
 
 
 @pytest.mark.parametrize(
@@ -247,16 +228,6 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
         assert critical == pytest.approx(0.5, rel=0.03)  # told from 0.5 within 40 steps
         sharp = here.best_step.step_size * 4 / 2
         np.testing.assert_allclose(found.series["theory/sharpness"][1], sharp, rtol=1e-12)
-
-
-def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
-    from normbench.normalizers import decomposition
-
-    find = decomposition._decompose
-    monkeypatch.setattr(decomposition, "_decompose", lambda *of: time.sleep(0.2) or find(*of))
-    together = PointsCaches()
-    made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
-    assert all(outcome.fit_seconds > 0.2 for outcome in made)
 
 
 def test_the_seconds_of_a_search_that_was_asked_for_are_counted_apart(data):

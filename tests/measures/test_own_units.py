@@ -93,11 +93,3 @@ def test_a_step_size_with_a_run_that_stopped_being_finite_has_none(diverged_at, 
 def test_without_test_points_those_of_training_are_told(z_test):
     found = told(finished(z_test=z_test))
     assert found[0] == pytest.approx({key: expected(0)[key] for key in KEYS[:2]}, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("linear", "scheme", "applies"),
-    [(True, SCHEME, True), (False, SCHEME, False), (True, None, False)],
-)
-def test_own_units_are_of_targets_under_a_scheme_and_of_linear_scores(linear, scheme, applies):
-    assert bool(own_units.take(finished(linear=linear, scheme=scheme)).of_steps) == applies

@@ -47,37 +47,10 @@ def test_a_chain_whose_links_name_no_features_has_coordinates(two_classes):
     assert list(found.arrays["features"]["names"]) == ["x0", "x1", "x2"]
 
 
-def test_many_points_are_sampled():
-    x = np.random.default_rng(1).standard_normal((5000, 2))
-    parts = run(job(x, (x[:, 0] > 0).astype(int), record=("points",))).arrays["points"]
-    assert np.unique(parts["points"], axis=0).shape == (2000, 2)
-
-
 def test_principal_directions_of_huge_points_do_not_overflow(two_classes):
     small, large = (principal_directions(unit * two_classes[0]) for unit in (1.0, 1e200))
     assert large[0] == pytest.approx(1e200 * small[0], rel=1e-12)
     assert principal_directions(np.zeros((4, 2)))[0].tolist() == [0, 0]
-
-
-def test_few_components_of_many_features_are_kept():
-    x = np.random.default_rng(1).standard_normal((90, 70))
-    made = run(job(x, iterations=0, record=("components",))).arrays["components"]
-    assert made["components"].shape == (64, 70)
-    assert made["variance"].sum() < 1
-
-
-def test_spectrum_counts_dead_directions(two_classes):
-    x, y = two_classes
-    x = np.column_stack([x, x[:, 0], np.full(60, 7.0)])
-    for unit in (1e-4, 1e4):
-        scaled = run(job(unit * x, y, record=("spectrum",))).arrays["spectrum"]
-        assert scaled["dead"] == 2
-    parts = run(job(x, y, scheme=PCASphere())).arrays["spectrum"]
-    assert parts["dead"] == 2
-    assert parts["ridge"] == 1e-7
-    before = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
-    assert parts["before"] == pytest.approx(before, abs=1e-12 * before[0])
-    assert np.isnan(run(job(x, y)).arrays["spectrum"]["ridge"])
 
 
 def test_a_study_without_a_descent_needs_no_targets(two_classes):

@@ -14,7 +14,6 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
 from normbench.optimizers import gradient_descent
-from normbench.verdicts import refinement
 
 SHARED = PointsCaches()  # the least cost, which takes most of a job, is solved for once a scheme
 
@@ -96,19 +95,6 @@ def finer_numbers(found):
     """Return the lattice numbers of the finer step sizes, and the targets that they are of."""
     record = json.loads(found.findings.tags[names.REFINED.key])
     return set(record["numbers"]), record["targets"]
-
-
-def test_coarse_step_sizes_and_then_fine_ones_lie_around_the_best():
-    numbers, refined = finer_numbers(settled())
-    assert refined == ["1e-2"]
-    best = refinement.lattice_number(told(settled(refine=False))[1])
-    coarse = {*refinement.coarse_numbers(10 ** (best / 16))}
-    fine = {*range(min(numbers - coarse), max(numbers - coarse) + 1)}
-    grid = {round(16 * np.log10(size)) for size in DECADES}
-    assert numbers == (coarse | fine) - grid
-    assert len(fine) <= 2 * refinement.FINE_RADIUS + 1
-    centre = told(settled())[1]
-    assert min(fine) - 1 <= refinement.lattice_number(centre) <= max(fine) + 1
 
 
 @pytest.mark.parametrize(
