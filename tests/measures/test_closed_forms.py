@@ -14,7 +14,7 @@ from normbench.job import Job, run
 from normbench.measures import contract
 from normbench.measures import points as points_module
 from normbench.measures.contract import FinishedJob
-from normbench.measures.curvature import (
+from normbench.measures.descents import (
     disturbance,
 )
 from normbench.measures.planes import (

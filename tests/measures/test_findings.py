@@ -22,7 +22,7 @@ from normbench.datasets import make_dataset
 from normbench.job import run
 from normbench.measures import judged
 from normbench.measures.contract import FinishedJob
-from normbench.measures.curvature import thresholds
+from normbench.measures.descents import thresholds
 from normbench.normalizers import FeatureSelection, OnColumns, PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons

@@ -9,7 +9,7 @@ from normbench.costs.declaration import declare
 from normbench.datasets.bundled import breast_cancer, diabetes, iris
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures.curvature import NO_LIVE_DIRECTIONS
+from normbench.measures.descents import NO_LIVE_DIRECTIONS
 from normbench.results.figures.melt.layers import layers_from_arrays
 
 STEPS = (1e-3, 1e-2, 0.1)
@@ -73,7 +73,7 @@ def test_measured_layers_are_never_negative_and_add_up_to_the_excess(cost, data,
 
 
 def test_of_many_iterations_some_are_measured(monkeypatch):
-    monkeypatch.setattr("normbench.measures.curvature.MAX_LAYER_ITERATIONS", 11)
+    monkeypatch.setattr("normbench.measures.descents.MAX_LAYER_ITERATIONS", 11)
     parts = kept(job(breast_cancer(), costs.softmax, step_sizes=(0.1,)))
     assert len(parts["layer_at"]) <= 11
     assert (parts["layer_at"][0], parts["layer_at"][-1]) == (0, 40)

@@ -8,8 +8,7 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures.curvature import measure_curvature
-from normbench.measures.networks import NO_NETWORK, participation_ratio
+from normbench.measures.descents import NO_NETWORK, measure_curvature, participation_ratio
 from normbench.models import Mlp
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
@@ -156,7 +155,7 @@ def test_extreme_eigenvalues_by_lanczos_are_those_of_the_matrix(monkeypatch):
     values = np.linalg.eigvalsh(hessian.matrix())
     live = values[values > len(values) * np.finfo(float).eps * values[-1]]
     assert condition == pytest.approx(live[-1] / live[0])
-    monkeypatch.setattr("normbench.measures.curvature.MAX_DENSE_CURVATURE", 10)
+    monkeypatch.setattr("normbench.measures.descents.MAX_DENSE_CURVATURE", 10)
     by_products = measure_curvature(hessian)
     assert by_products[:2] == pytest.approx((largest, smallest), rel=1e-4)
     assert np.isnan(by_products[2])

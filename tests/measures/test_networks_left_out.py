@@ -8,7 +8,7 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.measures.curvature import BATCHES, NOT_LINEAR
+from normbench.measures.descents import BATCHES, NOT_LINEAR
 from normbench.models import Mlp
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
