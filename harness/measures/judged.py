@@ -377,12 +377,14 @@ def targets(job: FinishedJob) -> Findings:
     if not refined and not finer_costs:
         return Findings(metrics)
     numbers = sorted(finer_costs)
-    facts: dict[str, Any] = {
+    finite_counts = {
         target: [counts[target][n] if np.isfinite(counts[target][n]) else None for n in numbers]
         for target in names.TARGETS
     }
+    facts = {"numbers": numbers, **finite_counts, "targets": refined}
     unsure = [number for number in numbers if tried[number].verdict == names.BY_ROUNDING]
-    facts |= {"numbers": numbers, "targets": refined, refinement.DECIDED_BY_ROUNDING: unsure}
+    if unsure:
+        facts[refinement.DECIDED_BY_ROUNDING] = unsure
     arrays = {}
     if numbers:
         arrays["refined_step_sizes"] = np.array([refinement.step_size_of(n) for n in numbers])
