@@ -125,14 +125,16 @@ def run(
         _check_sources(data)  # again: a file may have changed during the descent
         phase("computes theory and the least cost")
         tick = time.perf_counter()
-        inputs = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
+        inputs = (train, settings, job.rules, job.search, start, rounds)
         descent = judge_descent(*inputs, histories, points_cache, (fit_seconds, descent_seconds))
         theory_seconds = time.perf_counter() - tick
         phase("takes measures" if settings.refine is False else "tries finer step sizes")
         findings, arrays = measures.take(replace(finished, judged_descent=descent), settings)
     steps = list(descent.steps)
-    for number, (metrics, series) in findings.of_steps.items():
+    for number, values in findings.of_steps.items():
         step = steps[number]
+        metrics = {key: value for key, value in values.items() if np.ndim(value) == 0}
+        series = {key: value for key, value in values.items() if np.ndim(value)}
         steps[number] = replace(step, metrics={**step.metrics, **metrics}, series=series)
     findings = replace(findings, seconds=findings.seconds + theory_seconds)
     judged = tuple(steps), descent.best, applied.scheme, features

@@ -1,7 +1,7 @@
 """The contract of a measure: `Measure`, its input `FinishedJob`, and its output `Findings`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.engine.descent import Histories
@@ -24,8 +23,7 @@ from normbench.theory.analysis import Theory
 from normbench.theory.directions import AtStart
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import PointsCache
-from normbench.verdicts import convergence, judging
-from normbench.verdicts.judging import JudgingContext, Shadows, Step
+from normbench.verdicts.judging import JudgingContext, Step
 from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
@@ -36,19 +34,8 @@ NOT_LINEAR = "is for model=linear, and these scores are not linear in the weight
 # size, the rules of judging.
 STEP_VERDICTS, BEST_STEP, RULES = "verdicts", "best", "rules"
 MAX_SHOWN_POINTS = 20_000  # drawn for figures where points are read from a disk
-MAX_SHOWN_ENTRIES = 1 << 26  # numbers of these points: 512 MB
-MAX_PATH_NUMBERS = 1 << 24  # numbers of a path of weights: 128 MB
+MAX_PATH_NUMBERS = 1 << 24  # numbers of a path of weights, 128 MB, beyond which it is thinned
 MAX_RECORDED_NUMBERS = 500_000  # numbers of a path that is recorded: 4 MB
-# Consecutive iterations that are kept together where not all are: a run that oscillates between two
-# sides would show one side alone at every second iteration.
-STRETCH_LENGTH = 3
-
-
-class OfStep(NamedTuple):
-    """Findings about one step size: numbers, and histories (K + 1,)."""
-
-    metrics: Mapping[str, float]
-    series: Mapping[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -61,7 +48,8 @@ class Findings:
         series: Numbers by iteration, or by the rank of a direction: `(steps, values)`.
         arrays: Arrays that a figure needs, small enough to keep.
         notes: Sentences on what could not be computed, and why.
-        of_steps: Findings about one step size, by its index in the grid.
+        of_steps: Findings about one step size, by its index in the grid: numbers, and histories
+            (K + 1,), by the names under which they are logged.
         depends_on: What each finding depends on in the judging, by its name: the
             `Measure.depends_on` of its measure. Only merged findings have it.
         seconds: The seconds of the measures that are taken unasked. Only merged findings have it.
@@ -73,7 +61,7 @@ class Findings:
     series: Mapping[str, Series] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    of_steps: Mapping[int, OfStep] = field(default_factory=dict)
+    of_steps: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     depends_on: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     search_seconds: float = 0.0
@@ -92,15 +80,11 @@ class WeightPath(NamedTuple):
     weights: Array
     cost: NDArray[np.float64]
 
-    def at(self, iterations: NDArray[np.int64]) -> "WeightPath":
-        """Return the path at some iterations, or at the next ones that are kept."""
-        rows = np.unique(np.searchsorted(self.iteration, iterations))
-        rows = rows[rows < len(self.iteration)]
+    def spread(self, count: int) -> "WeightPath":
+        """Return the path at `count` of its iterations at most, close together at first."""
+        wanted = spread_iterations(int(self.iteration[-1]), count)
+        rows = np.unique(np.searchsorted(self.iteration, wanted))
         return WeightPath(self.iteration[rows], self.weights[rows], self.cost[rows])
-
-    def spread(self, last: int, count: int) -> "WeightPath":
-        """Return the path at `count` of the iterations to the last at most, close at first."""
-        return self.at(spread_iterations(last, count))
 
 
 @dataclass(frozen=True)
@@ -165,19 +149,6 @@ class JudgedDescent:
         """The last weights of the best step size from the first start, in the problem's shape."""
         return np.asarray(self.histories.weights[self.best_run])
 
-    def descend_finer(self, step_sizes: Sequence[float]) -> tuple[tuple[Step, ...], Array]:
-        """Descend and judge step sizes beside those of the grid, from all A starts.
-
-        Returns:
-            The judged step sizes, S of them, and their costs `(S, A, K + 1)`.
-        """
-        histories = self.rounds.descend(step_sizes, is_grid=False)
-        steps = judging.judge_steps(
-            *(histories_by_key(histories), histories.diverged_at, step_sizes, self.judging_context),
-            shadows_of(histories, self.judging_context),
-        )
-        return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
-
     @cached_property
     def at_start(self) -> AtStart:
         """The problem at the first start, with the eigendirections of its Hessian."""
@@ -188,14 +159,14 @@ class JudgedDescent:
         """The path of the best step size from the first start: of the very run that was recorded.
 
         All runs of the grid descend once more, together, since one alone would round otherwise.
-        Where all iterations would take more than 128 MB, evenly spaced stretches of
-        `STRETCH_LENGTH` of them are kept.
+        Where all iterations would take more than 128 MB, pairs of consecutive ones are kept: a run
+        that oscillates between two sides shows both.
         """
-        run = self.best_run
-        cost = self.histories.cost[run]
-        count = max(2 * STRETCH_LENGTH, MAX_PATH_NUMBERS // self.start[0].size)
-        iteration = stretched_iterations(self.settings.records, count)
-        iteration = iteration[np.isfinite(cost[iteration])]
+        run, last = self.best_run, self.settings.records
+        firsts = spread_iterations(last, max(2, MAX_PATH_NUMBERS // self.start[0].size))
+        iteration = np.unique(np.minimum(np.r_[firsts, firsts + 1], last))
+        cost = self.histories.cost[run, iteration]
+        iteration, cost = iteration[np.isfinite(cost)], cost[np.isfinite(cost)]
         rows = {k: row for row, k in enumerate(iteration.tolist())}
         weights = np.empty((len(rows), *self.start.shape[1:]), self.start.dtype)
 
@@ -204,13 +175,12 @@ class JudgedDescent:
             weights[rows[k]] = alive_weights[np.searchsorted(alive, run)]
 
         self.rounds.replay(self.settings.step_sizes, rows, observe)
-        return WeightPath(iteration, weights, cost[iteration])
+        return WeightPath(iteration, weights, cost)
 
     @property
     def recorded_path(self) -> WeightPath:
-        """The path, thinned evenly to 4 MB with its ends."""
-        last, count = self.settings.records, max(2, MAX_RECORDED_NUMBERS // self.start[0].size)
-        return self.path.at(np.unique(np.linspace(0, last, count).round().astype(int)))
+        """The path, thinned to 4 MB with its ends, close at first."""
+        return self.path.spread(max(2, MAX_RECORDED_NUMBERS // self.start[0].size))
 
 
 @dataclass(frozen=True)
@@ -264,11 +234,8 @@ class FinishedJob:
         if is_in_memory(self.z):
             return self
         data, count = self.dataset, len(self.z)
-        indices = np.arange(count)  # of the points that are kept, increasing
-        max_points = min(MAX_SHOWN_POINTS, max(2, MAX_SHOWN_ENTRIES // data.x.shape[1]))
-        if count > max_points:
-            drawn = np.random.default_rng(0).choice(count, max_points, replace=False)
-            indices = np.unique(np.r_[drawn, self.shown_point])
+        drawn = np.random.default_rng(0).choice(count, min(count, MAX_SHOWN_POINTS), replace=False)
+        indices = np.unique(np.r_[drawn, self.shown_point])
         # A data set without targets has an empty y.
         y = data.y[indices] if len(data.y) else data.y
         return replace(
@@ -296,9 +263,8 @@ class Measure:
             `BEST_STEP` or `RULES` need another descent if the best step or the rules changed; all
             others stay true. Findings that follow `BEST_STEP` need a best step.
         features: The least and the largest number of features of a data set that it takes.
-        suits: `suits(dataset) -> bool`: whether it can be taken of a data set of so many features.
-        needs: What `suits` needs of a data set, as an error message says it.
-        inverse: Whether the measure needs the inverse of the scheme.
+        lacks: `lacks(dataset, scheme) -> str`: what is missing to take the measure of a data set of
+            so many features, under a scheme that is not fitted yet; empty where nothing is.
     """
 
     take: Callable[[FinishedJob], Findings]
@@ -307,9 +273,7 @@ class Measure:
     of_descent: bool = True
     depends_on: str = ""
     features: tuple[float, float] = (1, math.inf)
-    suits: Callable[[Dataset], bool] = lambda dataset: True
-    needs: str = ""
-    inverse: bool = False
+    lacks: Callable[[Dataset, Any], str] = lambda dataset, scheme: ""
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Check that this requested measure can be taken, before the scheme is fitted.
@@ -319,24 +283,19 @@ class Measure:
             scheme: The scheme, not yet fitted.
 
         Raises:
-            UserError: The data set does not suit the measure, or the scheme has no inverse and the
-                measure needs it. The remedy is to remove the measure from `record`.
+            UserError: The data set or the scheme does not suit the measure. The remedy is to remove
+                the measure from `record`.
         """
         (points, features), (least, most) = dataset.x.shape, self.features
-        if not (least <= features <= most and self.suits(dataset)):
-            bounds = f"{least} features" if least == most else f"{least} to {most} features"
-            # Without a largest number any number of features suits.
-            needs = " and ".join(filter(None, (self.needs, bounds if most < math.inf else "")))
+        needs = self.lacks(dataset, scheme)
+        if not least <= features <= most:
+            needs = f"{least} features" if least == most else f"{least} to {most} features"
+        if needs:
             targets = f"{dataset.classes} classes" if dataset.classes else "real targets"
             raise UserError(
                 f"record={self.record}: needs {needs}; {dataset.name} has {points} points of "
-                f"{features} features, and {targets if len(dataset.y) else 'no targets'}; leave "
-                f"{self.record} out"
-            )
-        if self.inverse and not hasattr(scheme, "inverse_transform"):
-            raise UserError(
-                f"record={self.record}: normalizer {name_scheme(scheme)} has no inverse_transform; "
-                f"leave {self.record} out or choose another scheme"
+                f"{features} features, and {targets if len(dataset.y) else 'no targets'}; the "
+                f"normalizer is {name_scheme(scheme)}; leave {self.record} out"
             )
 
 
@@ -366,61 +325,6 @@ def scheduled_step_sizes(descent: JudgedDescent, iteration: NDArray[np.int64]) -
     settings, size = descent.settings, descent.best_step.step_size
     passes, factor = settings.step_schedule or (1, 1.0)  # without a schedule it stays
     return np.asarray(size * factor ** (iteration // (passes * settings.records_per_pass)))
-
-
-def histories_by_key(histories: Histories) -> dict[str, NDArray[np.float64]]:
-    """Return the histories `(R, K + 1)` of a descent, by the keys under which they are logged.
-
-    Histories of misclassifications or of test points that do not exist are left out.
-    """
-    candidates = {
-        names.TRAIN_COST.key: histories.cost,
-        names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
-        names.TEST_COST.key: histories.test_cost,
-        names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
-    }
-    return {key: history for key, history in candidates.items() if history is not None}
-
-
-def shadows_of(histories: Histories, context: JudgingContext) -> Shadows | None:
-    """Return the last costs of the shadows of R runs, and their iterations to each target.
-
-    A shadow is a run repeated from a start perturbed by rounding. Shadows record costs alone, so
-    that targets of misclassified points count as unreached.
-
-    Args:
-        histories: The histories of the runs, with the costs of the shadows that some runs have.
-        context: Holds the targets.
-
-    Returns:
-        Arrays `(R, M)`, with M the largest number of shadows of a run: NaN pads runs of fewer, and
-        infinity stands for a shadow that diverged or misses the target. None without any shadow.
-    """
-    if not histories.shadows:
-        return None
-    shape = len(histories.cost), max(len(costs) for costs in histories.shadows.values())
-    ends = np.full(shape, np.nan)
-    iterations = {name: np.full(shape, np.nan) for name in context.targets}
-    for run, costs in histories.shadows.items():
-        ends[run, : len(costs)] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
-        for name, goal in context.targets.items():
-            arrivals = [convergence.arrival_iteration(cost, goal) for cost in costs]
-            is_reached = np.isfinite(arrivals) & (not context.compared_points)
-            iterations[name][run, : len(costs)] = np.where(is_reached, arrivals, np.inf)
-    return Shadows(ends, iterations)
-
-
-def stretched_iterations(last: int, count: float) -> NDArray[np.int64]:
-    """Return the iterations from 0 to the last, or evenly spaced stretches of them, increasing.
-
-    Args:
-        last: The last iteration.
-        count: The largest number of iterations, at least those of two stretches.
-    """
-    if last < count:
-        return np.arange(last + 1)
-    first = np.linspace(0, last + 1 - STRETCH_LENGTH, int(count // STRETCH_LENGTH))
-    return np.unique(first.round().astype(int)[:, None] + np.arange(STRETCH_LENGTH))
 
 
 def spread_iterations(last: int, count: int) -> NDArray[np.int64]:

@@ -22,7 +22,6 @@ from normbench.normalizers.on_columns import OnColumns
 from normbench.theory import sizes, spectra
 
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
-MAX_SERIES_DIRECTIONS = 1000
 VANISHING = 1e-8  # a standard deviation below this share of 1, or of what it was, is nothing
 MAX_NAMED_FEATURES = 5
 
@@ -62,8 +61,7 @@ def covariance(job: FinishedJob) -> Findings:
     feature varies. Lost are live directions that rounding hides in the matrix that the scheme
     decomposes, since the scales of features differ too much. `theory/gram_largest_*`: the largest
     eigenvalue of the Gram matrix of the points as they are, centred, and centred and scaled; not
-    recorded for a cost with a penalty. The spectrum itself is recorded for at most 1,000
-    directions. Nothing without theory, and of too many features.
+    recorded for a cost with a penalty. Nothing without theory, and of too many features.
     """
     descent = job.descent
     setting = descent.settings.theory
@@ -90,13 +88,7 @@ def covariance(job: FinishedJob) -> Findings:
         metrics[names.LARGEST_RAW.key] = facts.raw
         metrics[names.LARGEST_CENTRED.key] = facts.centred
         metrics[names.LARGEST_STANDARD.key] = facts.standard
-    return Findings(metrics, series=_ranked(names.VARIANCE, values))
-
-
-def _ranked(metric: names.Metric, values: Array) -> dict[str, tuple[Array, Array]]:
-    """Return a series of values by their rank; none of more than `MAX_SERIES_DIRECTIONS`."""
-    is_few = len(values) <= MAX_SERIES_DIRECTIONS
-    return {metric.key: (np.arange(len(values)), values)} if is_few else {}
+    return Findings(metrics, series={names.VARIANCE.key: (np.arange(len(values)), values)})
 
 
 @measure(of_descent=False)
@@ -123,7 +115,7 @@ def ridge(job: FinishedJob) -> Findings:
         names.RIDGE_TOUCHED.key: float(np.count_nonzero(after < UNTOUCHED)),
         names.RIDGE_SMALLEST.key: float(after.min()),
     }
-    return Findings(metrics, series=_ranked(names.RIDGE_VARIANCE, after))
+    return Findings(metrics, series={names.RIDGE_VARIANCE.key: (np.arange(len(after)), after)})
 
 
 def _find_ridged(scheme: Any) -> Iterator[Any]:

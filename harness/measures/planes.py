@@ -1,9 +1,10 @@
 """Pictures in two dimensions: paths, contours, boundaries, curves, and the film of a scheme."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from normbench.datasets import Dataset
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.probed import AffineMap, probe
@@ -19,7 +20,7 @@ from normbench.measures.contract import (
     measure,
     spread_iterations,
 )
-from normbench.measures.points import coordinate_names, points, principal_directions, sample
+from normbench.measures.points import coordinate_names, points, sample
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import fix_signs
 from normbench.normalizers.morph import Frames, make_frames
@@ -31,21 +32,15 @@ BOUNDARY_SIDE = 160  # cells along one side
 CURVE = 400  # points of the curve of one feature
 CONTOUR_SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
 PRODUCT_BUDGET = 1e11  # multiplications that a grid may take
-MODELS_PER_CHUNK = 64  # evaluated together
 MAX_DENSE_SIZE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
-MAX_DIRECTIONS = 24  # eigendirections whose excess is measured
-HALVINGS = 20  # step lengths that are tried along each, every one half of the last
 CURVATURE_TOLERANCE = 1e-3  # relative: curvatures that look equal in a picture
-# Shares of the excess and of the gradient at the start, below which the end is at the least cost.
-EXCESS_TOLERANCE = 1e-9
-GRADIENT_TOLERANCE = 1e-12
+EXCESS_TOLERANCE = 1e-9  # share of the excess of the start, below which the end is the least cost
 MAX_SQUARE_CONDITION = 100.0  # beyond it, the axes have different scales
 MAX_PLANE_WEIGHTS = 3  # with so few weights, the path of every step size lies in the picture
-CONTOUR_PATH_LENGTH = 50  # iterations of such a path, evenly on a log scale
+CONTOUR_PATH_LENGTH = 51  # iterations of such a path, close together at first
 HALF_WIDTH = 0.65  # of the window, as a share of the extent of the path
-FILM_SIDE_BOUNDS = (31, 121)  # cells along one side, by their work
-ITERATION_BOUNDS = (100, 1000)  # bounds of a descent, by their work
-SCORE_BUDGET = 2e8  # of the grid, and of the descents: a second or two each
+FILM_SIDE = 121  # cells along one side
+MAX_ITERATIONS = 1000  # of the descent of a frame
 PATH_ITERATIONS = 100
 FILM_PATH_LENGTH = 25  # of these iterations, close together at first
 TARGET_EXCESS = 0.01  # of the excess of the start
@@ -53,7 +48,17 @@ MARGINS = (1.6, 2.4, 3.6, 5.4)  # of the grid around the paths: the first that h
 BORDER = 2.0  # times the excess of the start: the highest contour
 UNIT_CIRCLE = np.exp(1j * np.linspace(0, 2 * np.pi, 32, endpoint=False))[:, None].view(float)
 DIRECTIONS = ("direction 1", "direction 2")
-LINE_TOLERANCE = 1e-12  # relative: points that lie on a line
+LINE_TOLERANCE = 1e-6  # relative: points that lie on a line
+
+
+def lacks_classes(dataset: Dataset, scheme: Any) -> str:
+    """Say that a boundary needs classes."""
+    return "" if dataset.classes > 1 else "classes"
+
+
+def lacks_one_score(dataset: Dataset, scheme: Any) -> str:
+    """Say that a curve needs one score, or the difference of two."""
+    return "" if dataset.classes <= 2 else "real targets or two classes"
 
 
 @measure("path", depends_on=BEST_STEP)
@@ -67,13 +72,7 @@ def path(job: FinishedJob) -> Findings:
     return Findings(arrays={**job.descent.recorded_path._asdict(), "step_size": step_size})
 
 
-@measure(
-    "boundary",
-    depends_on=BEST_STEP,
-    features=(2, 2),
-    suits=lambda data: data.classes > 1,
-    needs="classes",
-)
+@measure("boundary", depends_on=BEST_STEP, features=(2, 2), lacks=lacks_classes)
 def boundary(job: FinishedJob) -> Findings:
     """Return the classes over the plane, by the best step's last weights of the first start.
 
@@ -94,17 +93,16 @@ def boundary(job: FinishedJob) -> Findings:
     indices, target_arrays = sample(dataset)
     counts = descent.histories.misclassifications
     assert counts is not None  # of classes
-    return Findings(
-        arrays={
-            "a": a.astype(np.float64),
-            "b": b.astype(np.float64),
-            "predicted": predicted.reshape(len(b), len(a)).astype(np.int16),
-            "points": dataset.x[indices].astype(np.float64),
-            "names": np.array(dataset.feature_names, dtype=np.str_),
-            "misclassified": np.array(counts[descent.best_run, -1]),
-            **target_arrays,
-        }
-    )
+    arrays = {
+        "a": a.astype(np.float64),
+        "b": b.astype(np.float64),
+        "predicted": predicted.reshape(len(b), len(a)).astype(np.int16),
+        "points": dataset.x[indices].astype(np.float64),
+        "names": np.array(dataset.feature_names, dtype=np.str_),
+        "misclassified": np.array(counts[descent.best_run, -1]),
+        **target_arrays,
+    }
+    return Findings(arrays=arrays)
 
 
 def predict_classes(scores: Array) -> Array:
@@ -112,13 +110,7 @@ def predict_classes(scores: Array) -> Array:
     return np.asarray(scores[0] > 0 if len(scores) == 1 else scores.argmax(axis=0))
 
 
-@measure(
-    "fit",
-    depends_on=BEST_STEP,
-    features=(1, 1),
-    suits=lambda data: data.classes <= 2,
-    needs="real targets or two classes",
-)
+@measure("fit", depends_on=BEST_STEP, features=(1, 1), lacks=lacks_one_score)
 def fit(job: FinishedJob) -> Findings:
     """Return the curve of the best step's last weights from the first start, under the scheme.
 
@@ -207,15 +199,15 @@ def contours(job: FinishedJob) -> Findings:
         condition,
         int(np.clip(affordable, *CONTOUR_SIDE_BOUNDS)),
     )
-    cells = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
-    costs = [
-        _evaluate(descent, plane.origin + chunk @ plane.directions)
-        for chunk in np.array_split(cells, max(1, len(cells) // MODELS_PER_CHUNK))
-    ]
+    costs = []
+    for row in np.stack(np.meshgrid(a, b), axis=-1):  # one of the grid, which bounds the memory
+        models = (plane.origin + row @ plane.directions).astype(descent.start.dtype)
+        models = models.reshape(-1, *train.shape)
+        costs.append(train.evaluate(models, with_gradient=False).costs)
     arrays = {
         "a": a,
         "b": b,
-        "cost": np.concatenate(costs).reshape(len(b), len(a)),
+        "cost": np.array(costs),
         "path": path_on_plane,
         "iteration": walk.iteration,
         "path_cost": walk.cost,
@@ -261,10 +253,8 @@ def _trace_paths(descent: JudgedDescent, plane: Plane, minimum: Array | None) ->
         (n, 2): after k steps of size h the weights are at the minimum plus the sum of
         `(1 - h curvature)^k swing`.
     """
-    last, starts, train = descent.settings.records, len(descent.start), descent.train
-    iterations = np.geomspace(1, max(last, 1), CONTOUR_PATH_LENGTH).round().astype(int)
-    iterations = np.unique(np.r_[0, iterations])
-    iterations = iterations[iterations <= last]
+    train, starts = descent.train, len(descent.start)
+    iterations = spread_iterations(descent.settings.records, CONTOUR_PATH_LENGTH)
     rows = {k: row for row, k in enumerate(iterations.tolist())}
     paths = np.full((len(descent.steps) * starts, len(iterations), 2), np.nan)
 
@@ -299,45 +289,42 @@ def _plane(
     """
     size = weights.shape[1]
     origin = weights[-1] if minimum is None else minimum
-    if size == 2:  # one feature: the plane holds all weights
-        return Plane(np.zeros(2), np.eye(2), ("bias", f"weight of {names[0]}"))
-    if size == 3:  # two features
-        first, second = (f"weight of {name}" for name in names)
+    if size <= MAX_PLANE_WEIGHTS:  # bias and weight of one feature, or the two weights of two
+        axes = ("bias", *(f"weight of {name}" for name in names))[-2:]
         # A bias that is only rounding is written as 0.
         bias = origin[0] if abs(origin[0]) > 1e-12 * np.abs(weights).max() else 0.0
-        held = f"bias held at {bias:.3g}"
-        return Plane(np.array([origin[0], 0.0, 0.0]), np.eye(3)[1:], (first, second), held)
+        held = f"bias held at {bias:.3g}" if size == MAX_PLANE_WEIGHTS else ""
+        middle = np.r_[origin[: size - 2], 0.0, 0.0]
+        return Plane(middle, np.eye(size)[-2:], (axes[0], axes[1]), held)
     hessian = descent.train.hessian(origin.reshape(descent.train.shape))
     if hessian.is_zero:
         # A cost of flat pieces has no curvature to choose by: the plane that the path uses most.
         directions = np.linalg.svd(weights - origin, full_matrices=False)[2]
         directions = np.vstack([directions, np.eye(2, size)])[:2]  # a path of one point has one
         return Plane(origin, directions, ("along the path", "second direction of the path"))
-    return Plane(origin, *_choose_directions(descent, hessian, weights, minimum))
+    return Plane(origin, *_choose_directions(descent, hessian, weights))
 
 
 def _choose_directions(
-    descent: JudgedDescent, hessian: Hessian, weights: Array, minimum: Array | None
+    descent: JudgedDescent, hessian: Hessian, weights: Array
 ) -> tuple[Array, tuple[str, str]]:
     """Return the stiffest direction and the one with most remaining excess, and their names.
 
-    Where no excess remains at the end, the second is the one with most excess at the start.
+    The excess is `g^2 / (2 h)` of the quadratic model, of the gradient g at the end of the path.
+    Where the path ends at the least cost, it is that of the start.
 
     Args:
         descent: The judged descent.
         hessian: The Hessian at the point of the plane, not 0.
         weights: The path of the best step size, `(k, n)`.
-        minimum: The weights `(n,)` of the least cost; None where none are known.
 
     Returns:
         Two orthogonal unit vectors, `(2, n)`, and their names.
     """
-    start_slope, end_slope = (
-        _slope(descent, hessian, end_weights, minimum) for end_weights in (weights[0], weights[-1])
-    )
-    at_least_cost = _is_at_least_cost(descent, start_slope, end_slope)
-    # Where the second direction is chosen by the excess: at the end, if any remains there.
-    slope, point = (start_slope, weights[0]) if at_least_cost else (end_slope, weights[-1])
+    excess = descent.recorded_path.cost[[0, -1]] - descent.judging_context.minimum
+    has_arrived = bool(descent.least.is_solved and excess[1] <= EXCESS_TOLERANCE * excess[0])
+    model = weights[0 if has_arrived else -1].reshape(descent.train.shape)
+    slope = gradient_at(descent.train, model.astype(descent.start.dtype))
     if hessian.size <= MAX_DENSE_SIZE:
         values, vectors = np.linalg.eigh(hessian.matrix())
     else:
@@ -347,80 +334,18 @@ def _choose_directions(
     # Directions of about equal curvature span one eigenspace: `first` is where each space begins.
     first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - CURVATURE_TOLERANCE)])
     spaces = np.split(vectors, first[1:], axis=1)
-    stiffest = _project_slope(spaces[0], slope)
-    if len(spaces) == 1:
+    stiffest, *softer = (_project_slope(space, slope) for space in spaces)
+    if softer:
+        second = softer[np.argmax((softer @ slope) ** 2 / values[first[1:]])]
+        name = f"direction with most excess cost {'at the start' if has_arrived else 'left'}"
+    else:
         # Any direction across the stiffest: the first that keeps more than half of its length.
         across = np.vstack([vectors.T, np.eye(2, len(stiffest))])
         across = across - np.outer(across @ stiffest, stiffest)
         second = across[np.argmax(np.linalg.norm(across, axis=1) > 0.5)]
         name = "another direction, as stiff" if count > 1 else "a direction without curvature"
-    else:
-        softer = np.array([_project_slope(space, slope) for space in spaces[1:]])
-        # With a known minimum, the slope is that of the quadratic model, and so is the excess.
-        fall_from = None if minimum is not None else point
-        second = _direction_of_most_excess(descent, softer, values[first[1:]], slope, fall_from)
-        name = f"direction with most excess cost {'at the start' if at_least_cost else 'left'}"
     rows = np.array([stiffest, second / np.linalg.norm(second)])
     return fix_signs(rows), ("most curved direction", name)
-
-
-def _is_at_least_cost(descent: JudgedDescent, start_slope: Array, end_slope: Array) -> bool:
-    """Return whether the path ends at the least cost, or, where that is unknown, without gradient.
-
-    start_slope, end_slope: the gradients `(n,)` at the start and at the end of the path.
-    """
-    if not descent.least.is_solved:
-        return bool(np.linalg.norm(end_slope) <= GRADIENT_TOLERANCE * np.linalg.norm(start_slope))
-    start_excess, end_excess = descent.recorded_path.cost[[0, -1]] - descent.judging_context.minimum
-    return bool(end_excess <= EXCESS_TOLERANCE * start_excess)
-
-
-def _direction_of_most_excess(
-    descent: JudgedDescent, directions: Array, values: Array, slope: Array, point: Array | None
-) -> Array:
-    """Return the eigendirection (n,) along which most excess remains.
-
-    Without a point, the excess is `g^2 / (2 h)` of the quadratic model. With a point, the first
-    `MAX_DIRECTIONS` by that model are compared by their largest fall of the cost from the point.
-    The fall is that of the model's step to its minimum, or of that step halved repeatedly: where a
-    cost grows no faster than a line, the minimum of the model is too far away.
-
-    Args:
-        descent: The descent.
-        directions: The k eigendirections, `(k, n)`.
-        values: Their eigenvalues h, `(k,)`.
-        slope: The gradient g, `(n,)`.
-        point: The weights `(n,)` from which the cost falls; None for the model's excess.
-
-    Returns:
-        One of the directions.
-    """
-    along = directions @ slope
-    shares = along**2 / (2 * values)
-    if point is None:
-        return directions[np.argmax(shares)]
-    candidates = np.argsort(-shares, kind="stable")[:MAX_DIRECTIONS]
-    fractions = np.r_[0.0, 0.5 ** np.arange(HALVINGS)]
-    costs = [
-        _evaluate(descent, point - np.outer(fractions * along[n] / values[n], directions[n]))
-        for n in candidates
-    ]
-    falls = [np.nanmax(cost[0] - cost) for cost in costs]  # the first cost is that at the point
-    return directions[candidates[int(np.argmax(falls))]]
-
-
-def _slope(
-    descent: JudgedDescent, hessian: Hessian, weights: Array, minimum: Array | None
-) -> Array:
-    """Return the gradient `(n,)` of the cost at weights `(n,)`.
-
-    Where the minimum `(n,)` is known, it is the gradient of the quadratic model around the minimum:
-    the Hessian times the distance from there.
-    """
-    if minimum is not None:
-        return hessian.times((weights - minimum).reshape(hessian.shape)).ravel()
-    model = weights.reshape(descent.train.shape).astype(descent.start.dtype)
-    return gradient_at(descent.train, model)
 
 
 def _project_slope(space: Array, slope: Array) -> Array:
@@ -462,12 +387,6 @@ def _window(
     return a, b
 
 
-def _evaluate(descent: JudgedDescent, weights: Array) -> Array:
-    """Return the training costs (k,) of k models, with flat weights (k, n)."""
-    models = weights.astype(descent.start.dtype).reshape(-1, *descent.train.shape)
-    return descent.train.evaluate(models, with_gradient=False).costs
-
-
 class Scene(NamedTuple):
     """One cost in the coordinates of every frame.
 
@@ -490,25 +409,6 @@ class Scene(NamedTuple):
         """Return the costs (k,) of weights (k, 3) of the scheme."""
         # One score a point: the weights of k models are (k, 1, 3).
         return self.problem.evaluate(weights[:, None], with_gradient=False).costs
-
-    def cost_range(self, origin: Array) -> tuple[float, float]:
-        """Return two costs between which the contours lie, both on the plane of the grid.
-
-        Args:
-            origin: The weights of the scheme (3,) at the origin of the grid.
-
-        Returns:
-            The cost at the origin, and the cost at the start with the bias of the origin, by which
-            it lies on the plane.
-        """
-        lowest, level = self.costs(np.array([origin, np.r_[origin[0], self.start[1:]]]))
-        return float(lowest), float(level)
-
-    @property
-    def max_iterations(self) -> int:
-        """The largest number of iterations of each frame's descent, by the size of the job."""
-        affordable = SCORE_BUDGET / (len(self.problem.points) * len(self.maps))
-        return int(np.clip(affordable, *ITERATION_BOUNDS))
 
 
 @measure("film", features=(2, 2))
@@ -546,45 +446,44 @@ def film(job: FinishedJob) -> Findings:
     iteration, path, cost, reached = _descend_frames(scene, 1 / lipschitz, target)
     minimizer = weights_of_least_cost(job.descent)
     origin = path[-1, -1] if minimizer is None else minimizer
-    along, directions, costs = _make_grid(scene, path, origin)
+    # The second has the bias of the first, by which it lies on the plane of the grid, too.
+    lowest, level = scene.costs(np.array([origin, np.r_[origin[0], scene.start[1:]]]))
+    border_cost = lowest + BORDER * (level - lowest)
+    along, directions, costs = _make_grid(scene, path, origin, border_cost)
     inverse_maps = np.linalg.inv(scene.maps)
     indices, target_arrays = sample(job.dataset)
     # The last key frame is the scheme itself, whose coordinates have names of their own.
     labels = [DIRECTIONS if mixed else job.dataset.feature_names for mixed in frames.mixed[:-1]]
     hessians = [theory.spectrum for theory in scene.theories]
-    lowest, level = scene.cost_range(origin)
-    return Findings(
-        arrays={
-            # The centre of the map, which `probe` puts at the mean.
-            "centre": job.dataset.x.mean(axis=0, dtype=np.float64),
-            "matrix": frames.matrix,
-            "image": frames.image,
-            "signs": frames.signs,
-            "keys": frames.keys,
-            "words": np.array(frames.labels),
-            "names": np.array([*labels, coordinate_names(job)], dtype=np.str_),
-            "points": job.dataset.x[indices].astype(np.float64),
-            **target_arrays,
-            "lipschitz": lipschitz,
-            "condition": np.array(
-                [s.condition_number if s and s.is_complete else UNKNOWN for s in hessians]
-            ),
-            "path": path @ inverse_maps,
-            "iteration": iteration,
-            "path_cost": cost,
-            "iterations": reached,
-            "most": np.array(scene.max_iterations),
-            "through": np.array(
-                "the end of the last path" if minimizer is None else "the least cost"
-            ),
-            "origin": (origin @ inverse_maps)[:, 1:],
-            "basis": (directions @ inverse_maps)[:, :, 1:],
-            "along": along,
-            "cost": costs,
-            "lowest": np.array(lowest),
-            "level": np.array(level),
-        }
-    )
+    arrays = {
+        # The centre of the map, which `probe` puts at the mean.
+        "centre": job.dataset.x.mean(axis=0, dtype=np.float64),
+        "matrix": frames.matrix,
+        "image": frames.image,
+        "signs": frames.signs,
+        "keys": frames.keys,
+        "words": np.array(frames.labels),
+        "names": np.array([*labels, coordinate_names(job)], dtype=np.str_),
+        "points": job.dataset.x[indices].astype(np.float64),
+        **target_arrays,
+        "lipschitz": lipschitz,
+        "condition": np.array(
+            [s.condition_number if s and s.is_complete else UNKNOWN for s in hessians]
+        ),
+        "path": path @ inverse_maps,
+        "iteration": iteration,
+        "path_cost": cost,
+        "iterations": reached,
+        "most": np.array(MAX_ITERATIONS),
+        "through": np.array("the end of the last path" if minimizer is None else "the least cost"),
+        "origin": (origin @ inverse_maps)[:, 1:],
+        "basis": (directions @ inverse_maps)[:, :, 1:],
+        "along": along,
+        "cost": costs,
+        "lowest": np.array(lowest),
+        "level": np.array(level),
+    }
+    return Findings(arrays=arrays)
 
 
 def _make_scene(job: FinishedJob) -> Scene | str:
@@ -594,15 +493,11 @@ def _make_scene(job: FinishedJob) -> Scene | str:
     taken.
     """
     train, x, linear = job.descent.train, job.dataset.x, job.descent.train.linear
-    if linear is None:
-        return NOT_LINEAR
-    if train.shape[0] > 1:
-        return "it is of costs of one score a point, and here each class has a score"
+    if linear is None or train.shape[0] > 1:
+        return "is of linear models with one score a point, and so of two classes or real targets"
     affine = probe(job.scheme, x, job.z)
-    if affine is None:
-        return "the scheme is no affine map of the features"
-    if not _is_plane(affine, x):
-        return "the scheme does not keep two directions of the points"
+    if affine is None or not _is_plane(affine, x):
+        return "the scheme is no affine map that keeps two directions of the points"
     frames = make_frames(affine.matrix, affine.centre, affine.image, x.std(axis=0, dtype=float))
     if frames is None:
         return "the scheme leaves the points as they are"
@@ -621,28 +516,17 @@ def _make_scene(job: FinishedJob) -> Scene | str:
     )
     if any(theory.threshold is None for theory in theories):
         return "the cost has no largest curvature L, and so no step of 1/L"
-    scene = Scene(problem, frames, maps, start, theories)
-    start_cost = float(scene.costs(start[None])[0])
-    excess = start_cost - job.descent.judging_context.minimum
-    if excess <= EXCESS_TOLERANCE * abs(start_cost):
-        return "the start has the least cost, and descent has nowhere to go"
-    return scene
+    return Scene(problem, frames, maps, start, theories)
 
 
 def _is_plane(affine: AffineMap, x: Array) -> bool:
     """Return whether points (P, 2) span the plane, before a map and after it: not on a line."""
     if affine.matrix.shape != (2, 2):
         return False
-    spread = x.std(axis=0)
-    # Deviations are square roots of eigenvalues: the tolerance of these is LINE_TOLERANCE. A
-    # constant feature has deviation 0.
-    deviations, _ = principal_directions((x - affine.centre) / (spread + np.finfo(float).tiny))
-    # Those of the map from features scaled to variance 1, so that units play no part.
-    lengths = np.linalg.svd(affine.matrix * spread, compute_uv=False)
-    return bool(
-        deviations[1] > LINE_TOLERANCE**0.5 * deviations[0]
-        and lengths[1] > LINE_TOLERANCE * lengths[0]
-    )
+    spread = x.std(axis=0) + np.finfo(float).tiny
+    # Features are scaled to variance 1, so that units play no part.
+    matrices = ((x - affine.centre) / spread, affine.matrix * spread)
+    return all(np.linalg.matrix_rank(matrix, rtol=LINE_TOLERANCE) == 2 for matrix in matrices)
 
 
 def _theorize_frame(problem: Problem, frame_map: Array, x: Array, start: Array) -> Theory:
@@ -686,23 +570,23 @@ def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, A
     rows = {int(k): row for row, k in enumerate(iteration)}
     path, cost = np.zeros((count, len(rows), 3)), np.zeros((count, len(rows)))
     step_matrices = steps[:, None, None] * (scene.maps.transpose(0, 2, 1) @ scene.maps)  # s T' T
-    reached, active = np.full(count, -1), np.arange(count)
+    reached = np.full(count, -1)
     weights = np.repeat(scene.start[None, None], count, axis=0)
-    for k in range(scene.max_iterations + 1):
-        evaluation = scene.problem.evaluate(weights[active])
+    for k in range(MAX_ITERATIONS + 1):
+        evaluation = scene.problem.evaluate(weights)
         assert evaluation.gradient is not None
         if k in rows:
-            path[active, rows[k]], cost[active, rows[k]] = weights[active, 0], evaluation.costs
-        reached[active[(evaluation.costs <= target) & (reached[active] < 0)]] = k
-        weights[active] -= evaluation.gradient @ step_matrices[active]
-        if k >= PATH_ITERATIONS:  # the paths are complete: only the counts are still wanted
-            active = np.flatnonzero(reached < 0)
-            if not len(active):
-                break
+            path[:, rows[k]], cost[:, rows[k]] = weights[:, 0], evaluation.costs
+        reached[(evaluation.costs <= target) & (reached < 0)] = k
+        weights = weights - evaluation.gradient @ step_matrices
+        if k >= PATH_ITERATIONS and (reached >= 0).all():
+            break
     return iteration, path, cost, reached
 
 
-def _make_grid(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Array]:
+def _make_grid(
+    scene: Scene, paths: Array, origin: Array, border_cost: float
+) -> tuple[Array, Array, Array]:
     """Return the cost on a grid over the two weights of the scheme, its bias held constant.
 
     The units of the coordinates make the points' second moments the identity, so that few cells
@@ -713,6 +597,7 @@ def _make_grid(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array,
         scene: The cost and the start.
         paths: The paths of all frames, in the weights of the scheme (F, n, 3).
         origin: The weights of the scheme (3,) at the middle of the grid; their bias is held.
+        border_cost: The cost of the highest contour.
 
     Returns:
         The g coordinates along either axis (g,); the directions `(2, 3)`, by which coordinates y
@@ -723,21 +608,19 @@ def _make_grid(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array,
     basis = (vectors / np.sqrt(values)).T
     directions = np.insert(basis, 0, 0.0, axis=1)
     coordinates = (paths[:, :, 1:] - origin[1:]) @ np.linalg.inv(basis)
-    lowest, level = scene.cost_range(origin)
-    radius = float(np.linalg.norm(coordinates, axis=2).max())
-    border_cost = lowest + BORDER * (level - lowest)
+    # A descent that starts at the least cost goes nowhere.
+    radius = float(np.linalg.norm(coordinates, axis=2).max()) or 1.0
     # Widen the grid until all costs on the circle exceed the highest contour; if none does, the
     # widest stays.
     for margin in MARGINS:
         half = margin * radius
         if scene.costs(origin + half * UNIT_CIRCLE @ directions).min() >= border_cost:
             break
-    side = int(np.clip(np.sqrt(SCORE_BUDGET / len(scene.problem.points)), *FILM_SIDE_BOUNDS))
-    ticks = np.linspace(-1, 1, side)
+    ticks = np.linspace(-1, 1, FILM_SIDE)
     along = half * ticks * np.abs(ticks)  # closer together in the middle
-    cells = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
     # One row of the grid at a time: this bounds the memory.
-    costs = np.concatenate(
-        [scene.costs(chunk) for chunk in np.array_split(origin + cells @ directions, side)]
-    )
-    return along, directions, costs.reshape(side, side)
+    costs = [
+        scene.costs(origin + row @ directions)
+        for row in np.stack(np.meshgrid(along, along), axis=-1)
+    ]
+    return along, directions, np.array(costs)

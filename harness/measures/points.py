@@ -1,20 +1,26 @@
-"""Points before and under the scheme, sampled for figures: in planes, as images, with spectra."""
+"""Points before and under the scheme, for figures: in planes, as images, and tried on formulas."""
 
+import warnings
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.sampling import NOISE_SHAPES, factor_noise
 from normbench.measures.contract import Array, Findings, FinishedJob, measure
 from normbench.normalizers.decomposition import fix_signs, mean_and_covariance
+from normbench.normalizers.formulas import FORMULAS, Formula
 from normbench.theory import spectra
 
 MAX_DRAWN_POINTS = 2000
 MOST_FEATURES = 4096  # of an image, or of a spectrum
 MAX_RECORDED_FEATURES = 30
 MAX_ARROWS = 60
+MANY = (1, MOST_FEATURES)
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of exemplars, along each coordinate
 MOST_COMPONENTS = 64
 SYMMETRY_TOLERANCE = 1e-6  # of the largest entry
@@ -22,6 +28,12 @@ MAX_IMAGES = 8
 NOISY_COPIES = 12
 NOISE = 0.2  # times the root of the eigenvalue
 MAX_SIDE = 160  # pixels of the longer side
+NEAR = 0.01  # of the start's excess: a descent with less left counts as converged
+MOST_DRAWN_FEATURES = 256  # of points on which an autoencoder or formulas are tried
+START_COUNT, START_SCALE = 100, 0.1
+RELATIVE_STEP = 0.1  # over the largest eigenvalue of the points' second moments
+TRAINING_ITERATIONS = 500
+MOST_ITERATIONS = 1000  # of least squares on the points of a formula
 
 
 def sample(dataset: Dataset) -> tuple[Array, dict[str, Array]]:
@@ -83,6 +95,28 @@ def invert(job: FinishedJob, coordinates: Array) -> Array:
     return np.asarray(job.scheme.inverse_transform(coordinates), dtype=np.float64)
 
 
+def lacks_inverse(dataset: Dataset, scheme: Any) -> str:
+    """Say that a scheme, fitted or not, needs an inverse."""
+    return "" if hasattr(scheme, "inverse_transform") else "a normalizer with an inverse_transform"
+
+
+def lacks_points(dataset: Dataset, scheme: Any) -> str:
+    """Say that each exemplar needs a point."""
+    count = len(QUANTILES) ** 2
+    return "" if len(dataset.x) >= count else f"at least {count} points"
+
+
+def lacks_picture(dataset: Dataset, scheme: Any) -> str:
+    """Say that points need to be the pixels of a picture."""
+    is_whole = dataset.picture is not None and len(dataset.x) == np.prod(dataset.picture)
+    return "" if is_whole else "all pixels of a picture, as dataset=china"
+
+
+def lacks_targets(dataset: Dataset, scheme: Any) -> str:
+    """Say that least squares needs targets."""
+    return "" if len(dataset.y) else "targets"
+
+
 @measure("points", of_descent=False)
 def points(job: FinishedJob) -> Findings:
     """Return at most 2,000 points in two coordinates, and their principal axes.
@@ -132,13 +166,12 @@ def features(job: FinishedJob) -> Findings:
     `values` (p, m), `names` (m,), `all` (): the number of all features under the scheme.
     """
     indices, _ = sample(job.dataset)
-    return Findings(
-        arrays={
-            "values": job.z[indices, :MAX_RECORDED_FEATURES].astype(np.float64),
-            "names": np.array(coordinate_names(job)[:MAX_RECORDED_FEATURES]),
-            "all": np.array(job.z.shape[1]),
-        }
-    )
+    arrays = {
+        "values": job.z[indices, :MAX_RECORDED_FEATURES].astype(np.float64),
+        "names": np.array(coordinate_names(job)[:MAX_RECORDED_FEATURES]),
+        "all": np.array(job.z.shape[1]),
+    }
+    return Findings(arrays=arrays)
 
 
 @measure("biplot", of_descent=False, features=(2, MOST_FEATURES))
@@ -166,18 +199,17 @@ def biplot(job: FinishedJob) -> Findings:
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:MAX_ARROWS])
     products = mean_and_covariance(rows[:, longest])[1]
     scale = positive(np.sqrt(np.diag(products)))
-    return Findings(
-        arrays={
-            "points": scores / positive(deviations[:2]),
-            "loadings": loadings[longest],
-            "entries": directions[:MAX_ARROWS].T[longest],
-            "deviations": deviations[:MAX_ARROWS],
-            "correlation": products / scale / scale[:, None],
-            "names": np.array(coordinate_names(job), dtype=np.str_)[longest],
-            "shares": deviations[:2] ** 2 / (float((deviations**2).sum()) or 1.0),
-            **target_arrays,
-        }
-    )
+    arrays = {
+        "points": scores / positive(deviations[:2]),
+        "loadings": loadings[longest],
+        "entries": directions[:MAX_ARROWS].T[longest],
+        "deviations": deviations[:MAX_ARROWS],
+        "correlation": products / scale / scale[:, None],
+        "names": np.array(coordinate_names(job), dtype=np.str_)[longest],
+        "shares": deviations[:2] ** 2 / (float((deviations**2).sum()) or 1.0),
+        **target_arrays,
+    }
+    return Findings(arrays=arrays)
 
 
 def positive(lengths: Array) -> Array:
@@ -185,20 +217,14 @@ def positive(lengths: Array) -> Array:
     return np.where(lengths > 0, lengths, 1.0)
 
 
-@measure(
-    "exemplars",
-    of_descent=False,
-    features=(2, MOST_FEATURES),
-    suits=lambda data: len(data.x) >= len(QUANTILES) ** 2,
-    needs=f"at least {len(QUANTILES) ** 2} points",
-)
+@measure("exemplars", of_descent=False, features=(2, MOST_FEATURES), lacks=lacks_points)
 def exemplars(job: FinishedJob) -> Findings:
     """Return 25 different training points, the exemplars, along two coordinates of the scheme.
 
     The coordinates are the two of the largest variance. `wanted` (25, 2): all pairs of their 5, 25,
     50, 75 and 95 percent quantiles, row by row, the first coordinate rising along a row, the second
-    falling from row to row. `place` (25,): for each pair in that order, the index of the nearest
-    point, in standard deviations, that is no exemplar yet; `at` (25, 2): its coordinates. `images`
+    falling from row to row. `place` (25,): for each pair in that order, the index of its exemplar,
+    near it in standard deviations; `at` (25, 2): its coordinates. `images`
     (25, N): its features. `cloud` (p, 2): the coordinates of at most 2,000 of all points. Nothing
     of a single coordinate. Source: Hastie, Tibshirani, Friedman, "The Elements of Statistical
     Learning", 2nd ed., figure 14.23.
@@ -208,28 +234,22 @@ def exemplars(job: FinishedJob) -> Findings:
     deviations = job.z.std(axis=0, dtype=np.float64)
     leading = np.argsort(-deviations, kind="stable")[:2]
     plane, scale = job.z[:, leading].astype(np.float64), positive(deviations[leading])
-    scaled = plane / scale
     first, second = np.quantile(plane, QUANTILES, axis=0).T
     # Row by row from the top, as they are drawn.
     wanted = np.array([(across, upward) for upward in second[::-1] for across in first])
-    is_available = np.ones(len(plane), dtype=bool)
-    nearest = []
-    for position in wanted:
-        distances = ((scaled - position / scale) ** 2).sum(axis=1)
-        nearest.append(int(np.where(is_available, distances, np.inf).argmin()))
-        is_available[nearest[-1]] = False
-    return Findings(
-        arrays={
-            "wanted": wanted,
-            "place": np.array(nearest),
-            "at": plane[nearest],
-            "images": job.dataset.x[nearest].astype(np.float32),
-            "cloud": plane[sample(job.dataset)[0]],
-        }
-    )
+    # The pairs whose distances have the smallest sum, so that no point is taken twice.
+    nearest = linear_sum_assignment(cdist(wanted / scale, plane / scale, "sqeuclidean"))[1]
+    arrays = {
+        "wanted": wanted,
+        "place": nearest,
+        "at": plane[nearest],
+        "images": job.dataset.x[nearest].astype(np.float32),
+        "cloud": plane[sample(job.dataset)[0]],
+    }
+    return Findings(arrays=arrays)
 
 
-@measure("projection", of_descent=False, features=(2, 3), inverse=True)
+@measure("projection", of_descent=False, features=(2, 3), lacks=lacks_inverse)
 def projection(job: FinishedJob) -> Findings:
     """Return at most 2,000 points with their reconstructions, and the share of variance lost.
 
@@ -255,7 +275,7 @@ def projection(job: FinishedJob) -> Findings:
     )
 
 
-@measure("components", of_descent=False, features=(1, MOST_FEATURES), inverse=True)
+@measure("components", of_descent=False, features=MANY, lacks=lacks_inverse)
 def components(job: FinishedJob) -> Findings:
     """Return components, one training point rebuilt from them, and a few points under the scheme.
 
@@ -286,42 +306,34 @@ def components(job: FinishedJob) -> Findings:
     rank = np.argsort(order)  # the place of each coordinate in the order
     point = job.z[job.shown_point].astype(np.float64)
     masked = np.where(rank < count[:, None], point, 0.0)  # the point with its first coordinates
-    # The squares of points around 1e160 overflow.
-    with np.errstate(over="ignore", invalid="ignore"):
-        input_variance = float(job.moments[0].var(axis=0, dtype=np.float64).sum())
-        products = mean_and_covariance(job.moments[1])[1] * (shifts @ shifts.T)
-        products = products[np.ix_(order, order)]
-        # Each coordinate has its variance, and twice its covariances with those after it.
-        added = products.diagonal() + 2 * np.triu(products, 1).sum(axis=1)
-        explained = np.concatenate([[0.0], np.cumsum(added)])
+    input_variance = float(job.moments[0].var(axis=0, dtype=np.float64).sum())
+    products = mean_and_covariance(job.moments[1])[1] * (shifts @ shifts.T)
+    products = products[np.ix_(order, order)]
+    # Each coordinate has its variance, and twice its covariances with those after it.
+    added = products.diagonal() + 2 * np.triu(products, 1).sum(axis=1)
+    explained = np.concatenate([[0.0], np.cumsum(added)])
     largest = float(np.abs(shifts).max(initial=0.0))
     # Coordinate n is pixel n under a scheme that scales each feature, and one such as ZCA sphering.
     are_pixels = shifts.shape[0] == shifts.shape[1] and np.allclose(
         shifts, shifts.T, rtol=0, atol=SYMMETRY_TOLERANCE * largest
     )
-    return Findings(
-        arrays={
-            "components": (shifts[first] / positive(lengths)[first, None]).astype(np.float32),
-            "variance": variance[first] / (variance.sum() or 1.0),
-            "origin": origin[0],
-            "weights": (point * lengths)[first],
-            "count": count,
-            "share": explained[count] / (input_variance or 1.0),
-            "built": invert(job, masked).astype(np.float32),
-            "original": job.dataset.x[job.shown_point].astype(np.float32),
-            "points": job.dataset.x[:MAX_IMAGES].astype(np.float32),
-            "under": job.z[:MAX_IMAGES].astype(np.float32),
-            "pixels": np.array(are_pixels),
-        }
-    )
+    arrays = {
+        "components": (shifts[first] / positive(lengths)[first, None]).astype(np.float32),
+        "variance": variance[first] / (variance.sum() or 1.0),
+        "origin": origin[0],
+        "weights": (point * lengths)[first],
+        "count": count,
+        "share": explained[count] / (input_variance or 1.0),
+        "built": invert(job, masked).astype(np.float32),
+        "original": job.dataset.x[job.shown_point].astype(np.float32),
+        "points": job.dataset.x[:MAX_IMAGES].astype(np.float32),
+        "under": job.z[:MAX_IMAGES].astype(np.float32),
+        "pixels": np.array(are_pixels),
+    }
+    return Findings(arrays=arrays)
 
 
-@measure(
-    "colours",
-    of_descent=False,
-    suits=lambda data: data.picture is not None and len(data.x) == np.prod(data.picture),
-    needs="all pixels of a picture, as dataset=china",
-)
+@measure("colours", of_descent=False, lacks=lacks_picture)
 def colours(job: FinishedJob) -> Findings:
     """Return a picture, and 12 shifts of the colour of all its pixels for each kind of noise.
 
@@ -340,30 +352,157 @@ def colours(job: FinishedJob) -> Findings:
     return Findings(arrays={"picture": picture, **shifts})
 
 
-@measure("spectrum", of_descent=False, features=(1, MOST_FEATURES))
+@measure("spectrum", of_descent=False, features=MANY)
 def spectrum(job: FinishedJob) -> Findings:
     """Return the spectra before and after the scheme, decreasing; the number `identity_gap`.
 
-    `before` (N,) and `after` (M,): the eigenvalues of the covariance, infinite where they overflow.
-    `dead` (): the number of directions before the scheme that are rounding alone, at most N times
-    machine epsilon of the largest. `ridge` (): the constant that the scheme adds to the
-    eigenvalues, NaN without one. `identity_gap` (): the largest entry of `|Z'Z / P - I|` for the
-    points under the scheme; it is 0 where they are centred and sphered.
+    `before` (N,) and `after` (M,): the eigenvalues of the covariance. `dead` (): the number of
+    directions before the scheme that are rounding alone, at most N times machine epsilon of the
+    largest. `ridge` (): the constant that the scheme adds to the eigenvalues, NaN without one.
+    `identity_gap`: the largest entry of `|Z'Z / P - I|` for the points under the scheme; it is 0
+    where they are centred and sphered.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # of points around 1e160
-        before, after = (principal_directions(rows)[0] ** 2 for rows in job.moments)
-        mean, products = mean_and_covariance(job.moments[1])
-        moments = products + np.outer(mean, mean)
-        gap = float(np.abs(moments - np.eye(len(moments))).max())
+    before, after = (principal_directions(rows)[0] ** 2 for rows in job.moments)
+    mean, products = mean_and_covariance(job.moments[1])
+    moments = products + np.outer(mean, mean)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
     scheme_ridge = getattr(job.scheme, "ridge", None)
     return Findings(
-        {names.IDENTITY_GAP.key: gap},
+        {names.IDENTITY_GAP.key: float(np.abs(moments - np.eye(len(moments))).max())},
         arrays={
             "before": before,
             "after": after,
             "dead": np.array(np.count_nonzero(before <= floor)),
             "ridge": np.array(np.nan if scheme_ridge is None else float(scheme_ridge)),
-            "identity_gap": np.array(gap),
         },
     )
+
+
+@measure("autoencoder", of_descent=False, features=(1, MOST_DRAWN_FEATURES))
+def autoencoder(job: FinishedJob) -> Findings:
+    """Return the outcome of 100 descents of a linear autoencoder of one component.
+
+    It minimizes `mean |z - c c' z|^2` over c (M,), by gradient descent at a step of 0.1 over the
+    largest eigenvalue of `G = Z'Z / P`, from random starts. `overlap` (100,): the squared cosine
+    between the component and the image of the first principal axis of the inputs under the scheme;
+    1 / M by chance. `lost` (100,): the share of the sum of squares that is not reconstructed.
+    `iterations` (100,): until 1 percent of the start's excess is left, 500 where more is left to
+    the end. `features` (): M. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", 2nd
+    ed., section 8.3 and exercise 8.5.
+    """
+    z = job.z.astype(np.float64)
+    # Scaled, so that squares do not overflow; no result depends on the scale. 1.0 if all are 0.
+    z = z / (float(np.abs(z).max()) or 1.0)
+    moments = z.T @ z / len(z)
+    values = np.linalg.eigvalsh(moments)
+    rng = np.random.default_rng(0)
+    weights = START_SCALE * rng.standard_normal((START_COUNT, z.shape[1]))
+    # The least cost: all eigenvalues but the largest, which the component reconstructs.
+    least_cost = float(values[:-1].sum())
+    step_size = RELATIVE_STEP / (values[-1] or 1.0)
+    start_costs, _ = reconstruct(moments, weights)
+    arrival = np.full(START_COUNT, TRAINING_ITERATIONS)
+    for k in range(TRAINING_ITERATIONS):
+        costs, gradient = reconstruct(moments, weights)
+        is_near = costs - least_cost <= NEAR * (start_costs - least_cost)
+        arrival[is_near] = np.minimum(arrival[is_near], k)  # the first such iteration stays
+        weights = weights - step_size * gradient
+    units = weights / np.linalg.norm(weights, axis=1, keepdims=True)
+    arrays = {
+        "overlap": (units @ _first_axis(job)) ** 2,
+        "lost": reconstruct(moments, weights)[0] / (values.sum() or 1.0),
+        "iterations": arrival,
+        "features": np.array(z.shape[1]),
+    }
+    return Findings(arrays=arrays)
+
+
+def _first_axis(job: FinishedJob) -> Array:
+    """Return the image of the first principal axis of the inputs, scaled to length 1, (M,).
+
+    It is the difference of two transformed points, the mean and the mean moved along the axis by
+    its standard deviation; zeros where the scheme maps both alike.
+    """
+    mean = job.dataset.x.mean(axis=0, dtype=np.float64)
+    deviations, directions = principal_directions(job.dataset.x)
+    ends = np.stack([mean, mean + (deviations[0] or 1.0) * directions[0]])
+    image = np.diff(np.asarray(job.scheme.transform(ends), dtype=np.float64), axis=0)[0]
+    return np.asarray(image / (np.linalg.norm(image) or 1.0))
+
+
+def reconstruct(moments: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the reconstruction errors `mean |z - c c' z|^2` of S components, and their gradients.
+
+    Args:
+        moments: The second moments of the points, `G = Z'Z / P` (M, M).
+        weights: A component c for each start (S, M).
+
+    Returns:
+        `tr G - 2 c'Gc + c'Gc c'c`, `(S,)`; and `-4 Gc + 2 (Gc c'c + c c'Gc)`, `(S, M)`.
+    """
+    image = weights @ moments
+    inner = (weights * image).sum(axis=1)
+    square = (weights**2).sum(axis=1)
+    costs = np.trace(moments) - 2 * inner + inner * square
+    gradient = -4 * image + 2 * (image * square[:, None] + weights * inner[:, None])
+    return costs, gradient
+
+
+@measure("formulas", of_descent=False, features=(1, MOST_DRAWN_FEATURES), lacks=lacks_targets)
+def formulas(job: FinishedJob) -> Findings:
+    """Return the quality of each textbook formula on the points: arrays (5,), one entry a formula.
+
+    `formula`: its name. `mean`: the largest `|mean|` of a transformed feature. `off`: the largest
+    difference from the promise of the formula. A standardization promises variance 1 for a feature
+    that varies and 0 for the others; a sphering promises r eigenvalues 1 of the covariance, r the
+    rank of the centred points, and 0 for the others. `iterations`: of gradient descent on least
+    squares at the step 1/L, until at most 1 percent is left of the excess over the least cost on
+    the points themselves; 1000 where more is left. All are NaN where a transformed number is not
+    finite. The job's own scheme plays no part.
+    """
+    x, y = job.dataset.x, job.dataset.y.astype(np.float64)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        quantities = [
+            judge_formula(formula, x, y - y.mean(), name.startswith("standard"))
+            for name, formula in FORMULAS.items()
+        ]
+    mean, off, iterations = np.array(quantities).T
+    arrays = {"mean": mean, "off": off, "iterations": iterations}
+    return Findings(arrays={"formula": np.array(list(FORMULAS)), **arrays})
+
+
+def judge_formula(formula: Formula, x: Array, y: Array, standard: bool) -> Array:
+    """Return the largest mean, the largest error and the iterations of a formula (3,).
+
+    Args:
+        formula: Transforms points.
+        x: Points (P, N).
+        y: Centred targets (P,), of mean 0.
+        standard: Whether the formula is a standardization and not a sphering.
+    """
+    try:
+        z = formula(x).astype(np.float64)
+    except np.linalg.LinAlgError:  # of a covariance that overflowed, as float32 does from 1e19 on
+        z = np.full(x.shape, np.nan)
+    if not np.isfinite(z).all():
+        return np.full(3, np.nan)
+    basis, lengths, _ = np.linalg.svd(x - x.mean(axis=0, dtype=np.float64), full_matrices=False)
+    # The singular values above rounding, in float64 also for points in float32.
+    rank = int(np.count_nonzero(lengths > lengths[0] * max(x.shape) * np.finfo(float).eps))
+    means = z.mean(axis=0)
+    if standard:
+        spread, promised = z.var(axis=0), np.ptp(x, axis=0) > 0
+    else:
+        spread = np.linalg.svd(z - means, compute_uv=False) ** 2 / len(z)
+        promised = np.arange(len(spread)) < rank
+    # From the mean of the targets, least squares can remove their projection on the points' span.
+    excess = float(np.sum((basis[:, :rank].T @ y) ** 2))
+    # Along a singular vector u of [1, z] with singular value s, k steps of size 1/L leave
+    # `(1 - s^2 / s_1^2)^k` of `u . y`.
+    vectors, lengths, _ = np.linalg.svd(np.c_[np.ones(len(z)), z], full_matrices=False)
+    remaining = (1 - (lengths / lengths[0]) ** 2) ** (2 * np.arange(MOST_ITERATIONS)[:, None])
+    removed = (1 - remaining) @ (vectors.T @ y) ** 2
+    arrivals = np.flatnonzero(removed >= (1 - NEAR) * excess)
+    iterations = arrivals[0] if len(arrivals) else MOST_ITERATIONS
+    return np.array([np.abs(means).max(), np.abs(spread - promised).max(), iterations])

@@ -211,7 +211,7 @@ def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, A
     Returns:
         False also where the curvatures at the start are not recorded.
     """
-    if directions.WINDOW_CURVATURE not in arrays:
+    if directions.LAYER_CURVATURE not in arrays:
         return False
     # The prediction is a share of the excess of the run's own start, the target of zero weights'.
     ratio = start_ratio(slower_scheme.row, arrays)

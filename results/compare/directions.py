@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 WindowArrays = Mapping[str, Any]
-WINDOW_CURVATURE, WINDOW_SHARE = "window_curvature", "window_share"
+LAYER_CURVATURE, LAYER_SHARE = "layer_curvature", "layer_share"
 EXPLANATION_TOLERANCE = 0.25  # of the excess: a prediction further off than that explains nothing
 
 
@@ -17,7 +17,7 @@ def predicted_excess(arrays: WindowArrays, step: float, iterations: float) -> fl
     iteration. A direction along which it would grow keeps its starting excess.
 
     Args:
-        arrays: The arrays of a scheme run: `WINDOW_CURVATURE` `(n,)` and `WINDOW_SHARE` `(n,)`.
+        arrays: The arrays of a scheme run: `LAYER_CURVATURE` `(n,)` and `LAYER_SHARE` `(n,)`.
         step: The step size.
         iterations: The number of iterations.
 
@@ -26,7 +26,7 @@ def predicted_excess(arrays: WindowArrays, step: float, iterations: float) -> fl
     """
     with np.errstate(over="ignore"):
         remaining_shares = np.minimum(
-            (1 - step * arrays[WINDOW_CURVATURE]) ** (2.0 * iterations), 1.0
+            (1 - step * arrays[LAYER_CURVATURE]) ** (2.0 * iterations), 1.0
         )
-    share = np.asarray(arrays[WINDOW_SHARE], dtype=float)
+    share = np.asarray(arrays[LAYER_SHARE], dtype=float)
     return float(remaining_shares @ share / share.sum()) if share.sum() > 0 else 1.0

@@ -17,7 +17,7 @@ SLOPE = "slope"  # a column of runs: the factor of the excess at each iteration
 TRAIN_COST = names.TRAIN_COST.key
 EXCESS_ROUNDING = 1e-14  # of the start's cost: a smaller excess is rounding error
 BEST_CURVATURES = names.CURVATURES_BEST.key
-START_CURVATURES, EXCESS_SHARES = "window_curvature", "window_share"
+START_CURVATURES, EXCESS_SHARES = "layer_curvature", "layer_share"
 
 
 def with_quartiles(metric: names.Metric) -> list[str]:
@@ -150,7 +150,7 @@ def _quadratic_slope(scheme_arrays: Mapping[str, Any], step_size: float, iterati
     it does. It is NaN if the step size does not shrink the excess along every direction.
 
     Args:
-        scheme_arrays: the curvatures `window_curvature` (n,) and the excess `window_share` (n,)
+        scheme_arrays: the curvatures `layer_curvature` (n,) and the excess `layer_share` (n,)
             along each direction at the start.
         step_size: the step size.
         iterations: the number of iterations.

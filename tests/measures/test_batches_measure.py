@@ -8,7 +8,6 @@ from normbench.datasets.made import gaussian
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
-from normbench.theory import sizes
 
 KEYS = [names.KNEE.key, names.BATCH_STEP.key, names.BATCH_STEP_EXACT.key]
 
@@ -46,15 +45,3 @@ def test_a_function_that_moves_without_a_step_is_said_to():
     for statistics, is_said in (("running", True), ("batch", False), ("fitted", False)):
         note = found(statistics=statistics).findings.tags[names.NOTE.key]
         assert ("moves without a step" in note) == is_said
-
-
-def test_without_the_exact_limit_the_knee_is_known(monkeypatch):
-    monkeypatch.setattr(sizes, "MAX_NUMBERS", 1e5)
-    data = gaussian(100, 60, task="regression")
-    chosen = Settings((0.01,), iterations=2, batch=4)  # theory=auto
-    outcome = run(
-        Job(data, costs.least_squares, PCASphere(), optimizers.gradient_descent(), chosen)
-    )
-    assert {*KEYS[:2]} <= {*outcome.findings.metrics}
-    assert names.BATCH_STEP_EXACT.key not in outcome.findings.metrics
-    assert "exact limits of the batch left out by size" in outcome.findings.tags[names.NOTE.key]

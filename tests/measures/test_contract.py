@@ -7,10 +7,8 @@ import pytest
 
 from normbench import measures, names
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.values import FLOAT64_BYTES
 from normbench.engine.descent import Histories
-from normbench.measures import contract
-from normbench.measures import points as points_module
+from normbench.measures import judged
 from normbench.measures.contract import (
     Findings,
     FinishedJob,
@@ -38,7 +36,7 @@ def test_the_best_weights_are_those_of_the_first_start():
 def test_a_descent_is_plain_where_its_rule_is_and_it_sees_all_points(plain, full_batch, told):
     descent = SimpleNamespace(
         optimizer=SimpleNamespace(plain=bool(plain)),
-        plan=SimpleNamespace(full_batch=bool(full_batch)),
+        plan=SimpleNamespace(batches=None if full_batch else "batches"),
     )
     assert JudgedDescent.plain.fget(descent) == told
 
@@ -52,35 +50,25 @@ def test_shadows_are_told_by_their_ends_and_the_iterations_to_each_target(points
         2: np.array([[9.0, 0.5, 3.0]]),  # it reaches 2 and leaves it again
     }
     bench = SimpleNamespace(targets={"near": 2.0, "far": 5.0}, compared_points=points)
-    made = contract.shadows_of(histories(np.ones((3, 3)), [-1] * 3, shadows), bench)
+    made = judged.shadows_of(histories(np.ones((3, 3)), [-1] * 3, shadows), bench)
     np.testing.assert_array_equal(made.ends, [[1, inf], [nan, nan], [3, nan]])
     near, far = [[2, inf], [nan, nan], [inf, nan]], [[1, inf], [nan, nan], [1, nan]]
     if points:  # what shadows record is no count of points
         near = far = [[inf, inf], [nan, nan], [inf, nan]]
     np.testing.assert_array_equal(made.reached["near"], near)
     np.testing.assert_array_equal(made.reached["far"], far)
-    assert contract.shadows_of(histories(np.ones((3, 3)), [-1] * 3), bench) is None
+    assert judged.shadows_of(histories(np.ones((3, 3)), [-1] * 3), bench) is None
 
 
 def test_histories_that_there_are_not_have_no_name():
     made = histories([[2.0, 1.0]], [-1])
-    assert contract.histories_by_key(made) == {names.TRAIN_COST.key: made.cost}
+    assert judged.histories_by_key(made) == {names.TRAIN_COST.key: made.cost}
 
 
 def test_points_in_memory_stand_for_themselves():
     x = np.array([[1.0, 2.0], [5.0, 6.0]])
     job = FinishedJob(make_dataset("two", x, source="-"), None, 3 * x, None)
-    before, under = job.moments
-    assert before is job.dataset.x
-    assert under is job.z
     assert job.shown_points is job
-
-
-def test_what_is_shown_is_as_large_as_it_is_said_to_be():
-    assert points_module.MAX_DRAWN_POINTS == 2000
-    assert points_module.MOST_FEATURES == 4096
-    assert contract.MAX_SHOWN_POINTS == 20_000
-    assert contract.MAX_SHOWN_ENTRIES * FLOAT64_BYTES == 512 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -88,10 +76,10 @@ def test_what_is_shown_is_as_large_as_it_is_said_to_be():
     [
         ({}, ""),
         (
-            {"suits": lambda dataset: False, "needs": "it all"},
-            "record=it: needs it all; made has 4 points of 3 features, and no targets; leave it",
+            {"lacks": lambda dataset, scheme: "it all"},
+            "record=it: needs it all; made has 4 points of 3 features, and no targets; the",
         ),
-        ({"inverse": True}, "has no inverse_transform; leave it out or choose another scheme$"),
+        ({"features": (1, 2)}, "needs 1 to 2 features; .* the normalizer is object; leave it out$"),
     ],
 )
 def test_a_measure_that_cannot_be_taken_says_why(options, words):
@@ -102,14 +90,6 @@ def test_a_measure_that_cannot_be_taken_says_why(options, words):
         return
     with pytest.raises(UserError, match=words):
         measure.check(data, object())
-
-
-def test_a_scheme_needs_an_inverse_where_a_measure_does():
-    data = make_dataset("made", np.ones((4, 3)), source="-")
-    measure = Measure(None, record="it", inverse=True)
-    assert measure.check(data, SimpleNamespace(inverse_transform=None)) is None
-    with pytest.raises(UserError, match=r"record=it: .*inverse_transform"):
-        measure.check(data, SimpleNamespace())
 
 
 @pytest.mark.parametrize(

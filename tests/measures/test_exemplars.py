@@ -36,8 +36,8 @@ def test_exemplars_are_different_points_near_the_quantiles_in_reading_order():
     quantiles = np.quantile(z[:, :2], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
     assert first[0] == pytest.approx(quantiles[:, 0])
     assert second[::-1, 0] == pytest.approx(quantiles[:, 1])
-    away = np.linalg.norm((z[:, :2] - parts["wanted"][0]) / z[:, :2].std(axis=0), axis=1)
-    assert away.argmin() == parts["place"][0]
+    away = (parts["at"] - parts["wanted"]) / z[:, :2].std(axis=0)
+    assert np.linalg.norm(away, axis=1).max() < 1  # of 200 points
 
 
 def test_exemplars_are_along_the_coordinates_of_the_largest_variance():
@@ -45,14 +45,11 @@ def test_exemplars_are_along_the_coordinates_of_the_largest_variance():
     assert parts["at"] == pytest.approx(X[parts["place"]][:, [1, 3]])
 
 
-def test_points_that_are_all_alike_are_different_exemplars():
-    assert len(set(arrays("exemplars", x=np.ones((30, 3)))["place"].tolist())) == 25
-
-
 @pytest.mark.parametrize("x", [X[:24], X[:, :1]])
 def test_too_few_points_or_features_are_refused(x):
     with pytest.raises(
-        UserError, match="record=exemplars: needs at least 25 points and 2 to 4096 features"
+        UserError,
+        match=r"record=exemplars: needs (at least 25 points|2 to 4096 features); made has",
     ):
         arrays("exemplars", x=x)
 
@@ -87,12 +84,6 @@ def test_no_share_of_a_chain_that_mixes_correlated_coordinates_is_above_all_of_t
         missing = (x - built).var(axis=0).sum() / x.var(axis=0).sum()
         assert share == pytest.approx(1 - missing, abs=1e-9)
     assert parts["share"][-1] == pytest.approx(1)
-
-
-def test_all_of_few_coordinates_are_counted_and_some_of_many():
-    few, many = (np.random.default_rng(0).standard_normal((9, n)) for n in (64, 65))
-    assert arrays("components", x=few)["count"].tolist() == list(range(65))
-    assert 10 < len(arrays("components", x=many)["count"]) < 26
 
 
 def test_a_shown_point_that_is_not_there_is_refused():

@@ -3,7 +3,6 @@
 What a frame's coordinates are is computed here from the data and the scheme alone.
 """
 
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -23,32 +22,24 @@ from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures.planes import (
-    SCORE_BUDGET,
-    Scene,
-    _descend_frames,
     _is_plane,
-    _make_grid,
 )
-from normbench.normalizers import CholeskySphere, PCARotation, PCASphere, ZCASphere
-from normbench.optimizers import gradient_descent, momentum
+from normbench.normalizers import PCARotation, PCASphere, ZCASphere
+from normbench.optimizers import gradient_descent
 
 SCHEMES = {
     "standard": StandardScaler(),
     "minmax": MinMaxScaler(),
-    "pca": PCARotation(),
     "pca_sphere": PCASphere(ridge=0),
     "zca_sphere": ZCASphere(ridge=0),
-    "cholesky": CholeskySphere(),
 }
 COSTS = {"least_squares": least_squares, "softmax": softmax}
-# Each scheme once; both costs meet points of both kinds.
+# Both costs meet points of both kinds.
 SCENES = [
     ("standard", "least_squares", False),
     ("minmax", "softmax", True),
-    ("pca", "least_squares", True),
+    ("zca_sphere", "least_squares", True),
     ("pca_sphere", "softmax", False),
-    ("zca_sphere", "least_squares", False),
-    ("cholesky", "softmax", True),
 ]
 
 
@@ -73,11 +64,6 @@ def made(scheme, cost, x=None, y=None, l2=0.0, **settings):
 def filmed(name, cost, steep=False):
     data, job, outcome = made(SCHEMES[name], COSTS[cost], *points(steep), start="normal")
     return data, job, outcome, outcome.arrays["film"]
-
-
-@cache
-def sphered():
-    return made(PCASphere(), softmax)
 
 
 def coordinates(parts, frame, x):
@@ -240,55 +226,6 @@ def test_each_key_frame_names_its_coordinates():
     assert [list(row) for row in plain["names"][:-1]] == [features] * 2
 
 
-@pytest.mark.parametrize("margin", [1.6, 2.4, 3.6, 5.4])
-@pytest.mark.parametrize("share", [0.99, 1.01])
-def test_the_grid_is_the_first_whose_round_border_costs_twice_the_excess(margin, share):
-    """The cost is the squared distance, in units that make the Gram matrix I: no circle is nearer.
-
-    share: the border's cost that is asked for, of that at the margin.
-    """
-    rng = np.random.default_rng(0)
-    points = rng.standard_normal((40, 2)) @ [[2.0, 0.5], [0.0, 0.3]]
-    points -= points.mean(axis=0)
-    gram = points.T @ points / len(points)
-    root = np.linalg.cholesky(gram)
-    origin, lowest = np.array([0.5, 1.0, -2.0]), 0.25
-    level = lowest + share * margin**2 / 2
-
-    def costs(weights):
-        return lowest + (((weights - origin)[:, 1:] @ root) ** 2).sum(axis=1)
-
-    scene = SimpleNamespace(
-        problem=SimpleNamespace(points=points),
-        costs=costs,
-        cost_range=lambda weights: (lowest, level),
-    )
-    far = origin[1:] + np.array([[1.0, 0.0], [0.0, 0.5]]) @ np.linalg.inv(root)
-    paths = np.insert(np.stack([far, far]), 0, 0.5, axis=2)
-    along, directions, grid = _make_grid(scene, paths, origin)
-    margins = [1.6, 2.4, 3.6, 5.4, 5.4]  # where none is wide enough, the last
-    assert along[-1] == pytest.approx(margins[margins.index(margin) + (share > 1)])
-    assert along == pytest.approx(-along[::-1])
-    assert (np.diff(along) > 0).all()
-    assert np.diff(along)[len(along) // 2] < 0.1 * np.diff(along)[0]
-    assert directions[:, 0].tolist() == [0, 0]
-    assert directions[:, 1:] @ gram @ directions[:, 1:].T == pytest.approx(np.eye(2), abs=1e-9)
-    assert grid.shape == (len(along), len(along))
-    assert len(along) % 2 == 1  # the origin is a place of the grid
-    distances = along**2 + along[:, None] ** 2
-    assert grid == pytest.approx(lowest + distances, rel=1e-9)
-
-
-def test_work_is_bounded_from_both_sides():
-    def most(count, frames):
-        problem = SimpleNamespace(points=np.zeros((count, 2)))
-        return Scene.max_iterations.fget(SimpleNamespace(problem=problem, maps=range(frames)))
-
-    assert most(100, 25) == 1000
-    assert most(10_000, 40) == SCORE_BUDGET / 400_000 == 500
-    assert most(10**7, 40) == 100
-
-
 @pytest.mark.parametrize("away", [0.0, 1e4])
 @pytest.mark.parametrize(("across", "kept"), [(1e-4, True), (1e-8, False)])
 def test_points_lie_on_a_line_wherever_it_is(away, across, kept):
@@ -298,15 +235,6 @@ def test_points_lie_on_a_line_wherever_it_is(away, across, kept):
     affine = SimpleNamespace(matrix=np.eye(2), centre=x.mean(axis=0))
     assert _is_plane(affine, x) == kept
     assert not _is_plane(SimpleNamespace(matrix=np.eye(3)[:2], centre=x.mean(axis=0)), x)
-
-
-@pytest.mark.parametrize(("shrunk", "kept"), [(1e-11, True), (1e-13, False)])
-def test_a_map_that_shrinks_one_direction_away_keeps_no_plane(shrunk, kept):
-    x = points()[0]
-    affine = SimpleNamespace(matrix=np.diag([1 / 2, shrunk]), centre=x.mean(axis=0))
-    x = (x - x.mean(axis=0)) / x.std(axis=0)
-    affine.centre = np.zeros(2)
-    assert _is_plane(affine, x) == kept
 
 
 @pytest.mark.parametrize("name", ["pca_sphere", "zca_sphere"])
@@ -319,13 +247,6 @@ def test_sphering_ends_at_condition_1_in_one_step_of_least_squares(name):
     assert made[-1] == 1
     assert made[first] > 10
     assert made[0] == -1  # more than 1,000
-
-
-def test_all_that_is_kept_is_small():
-    for scene in SCENES:
-        parts = filmed(*scene)[-1]
-        assert sum(part.nbytes for part in parts.values()) < 300_000  # measured 87,000
-        assert len(parts["matrix"]) == 12 * (len(parts["keys"]) - 1) + 1
 
 
 def test_a_penalty_is_that_of_the_schemes_weights_in_every_frame():
@@ -346,26 +267,6 @@ def test_a_penalty_is_that_of_the_schemes_weights_in_every_frame():
         assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
 
 
-def test_a_penalty_on_the_weights_of_the_features_is_in_every_frames_curvature():
-    data, job, _ = made(ZCASphere(), least_squares)
-    outcome = run(replace(job, l2=0.3, l2_in="features"))
-    parts = outcome.arrays["film"]
-    for frame in parts["keys"]:
-        z = coordinates(parts, frame, data.x)
-        ones = np.column_stack([np.ones(len(z)), z])
-        hessian = 2 * ones.T @ ones / len(z)
-        hessian[1:, 1:] += 0.6 * parts["matrix"][frame] @ parts["matrix"][frame].T
-        largest = np.linalg.eigvalsh(hessian)[-1]
-        assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
-
-
-def test_in_float32_the_film_is_the_same_to_its_digits():
-    parts = made(PCASphere(), softmax, precision="float32")[-1].arrays["film"]
-    other = sphered()[-1].arrays["film"]
-    assert np.array_equal(parts["iterations"], other["iterations"])
-    assert parts["path"] == pytest.approx(other["path"], abs=1e-4)
-
-
 def test_a_least_cost_at_infinity_has_contours_through_the_last_paths_end():
     x, _ = points()
     y = (x[:, 0] + x[:, 1] > 3).astype(int)
@@ -376,23 +277,10 @@ def test_a_least_cost_at_infinity_has_contours_through_the_last_paths_end():
     assert (np.diff(parts["path_cost"], axis=1) <= 0).all()
 
 
-def test_more_iterations_than_a_film_makes_are_said_to_be_more(monkeypatch):
-    x, y = points()
-    parts = made(PCASphere(), softmax, x + np.array([300.0, 0.0]), y)[-1].arrays["film"]
-    assert parts["iterations"][0] == -1
-    assert parts["iterations"][-1] > 0
-    monkeypatch.setattr(
-        "normbench.measures.planes.SCORE_BUDGET", 500_000
-    )  # as 36,000 points would have it
-    few = made(PCASphere(), softmax)[-1].arrays["film"]
-    assert few["most"] == 500_000 // (90 * len(few["matrix"]))
-    assert few["cost"].shape == (74, 74)
-
-
 REASONS = {
     "no affine map": (QuantileTransformer(n_quantiles=20), softmax, {}),
-    "each class has a score": (StandardScaler(), multiclass_softmax, {}),
-    "keep two directions": (PCARotation(components=1), softmax, {}),
+    "one score a point": (StandardScaler(), multiclass_softmax, {}),
+    "keeps two directions": (PCARotation(components=1), softmax, {}),
     "leaves the points as they are": (FunctionTransformer(), softmax, {}),
     "no largest curvature": (StandardScaler(), perceptron, {"start": "normal"}),
 }
@@ -407,26 +295,6 @@ def test_without_a_film_one_sentence_says_why(why):
         note for note in outcome.findings.tags["theory_note"].split("; ") if note[:5] == "film:"
     ]
     assert why in told
-
-
-def test_points_on_a_line_have_no_film():
-    x, y = points()
-    _, _, outcome = made(StandardScaler(), softmax, np.column_stack([x[:, 0], 2 * x[:, 0]]), y)
-    assert "keep two directions" in outcome.findings.tags["theory_note"]
-
-
-def test_a_start_at_the_least_cost_has_no_film():
-    data = points()
-    weights = [
-        float(v)
-        for v in np.linalg.lstsq(
-            np.column_stack([np.ones(90), StandardScaler().fit_transform(data[0])]),
-            2.0 * data[1] - 1,
-            rcond=None,
-        )[0]
-    ]
-    _, _, outcome = made(StandardScaler(), least_squares, *data, start=tuple(weights))
-    assert "film: the start has the least cost" in outcome.findings.tags["theory_note"]
 
 
 @pytest.mark.parametrize("features", [1, 3])
@@ -446,101 +314,8 @@ def test_one_feature_and_three_are_refused_before_a_job_starts(features):
         check(job)
 
 
-def test_the_film_is_plain_descent_whatever_the_job_descends_by():
-    data, job, outcome = sphered()
-    other = run(Job(data, softmax, PCASphere(), momentum(), job.settings))
-    assert np.array_equal(outcome.arrays["film"]["path"], other.arrays["film"]["path"])
-
-
-def test_the_path_is_kept_at_iterations_that_are_close_together_at_first():
-    iteration = filmed("standard", "softmax")[-1]["iteration"].tolist()
-    powers = [round(100 ** (number / 23)) for number in range(24)]
-    assert iteration == sorted({0, *powers})
-
-
-@pytest.mark.parametrize("cost", COSTS)
-def test_the_level_is_the_cost_of_the_starts_two_weights_at_the_bias_that_is_held(cost):
-    data, _, _, parts = filmed("pca", cost)
-    z = coordinates(parts, -1, data.x)
-    bias = _held(parts, [z], data.y, cost)
-    scores = bias + z @ parts["path"][-1, 0, 1:]
-    assert parts["level"] == pytest.approx(formula(cost, scores, data.y), rel=1e-9)
-
-
-def test_little_work_makes_a_small_film(monkeypatch):
-    assert filmed("standard", "softmax")[-1]["cost"].shape == (121, 121)
-    monkeypatch.setattr("normbench.measures.planes.SCORE_BUDGET", 1.0)
-    few = made(StandardScaler(), softmax)[-1].arrays["film"]
-    assert few["cost"].shape == (31, 31)
-    assert few["most"] == 100
-
-
-def test_the_border_of_the_grid_is_looked_at_all_around_the_origin():
-    """Of points whose Gram matrix is I, at weights equally far apart on a circle."""
-    asked = []
-
-    def costs(weights):
-        asked.append(weights)
-        return np.full(len(weights), 100.0)
-
-    points = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
-    scene = SimpleNamespace(
-        problem=SimpleNamespace(points=points), costs=costs, cost_range=lambda origin: (0.0, 1.0)
-    )
-    origin = np.array([5.0, 1.0, -2.0])
-    along, _, _ = _make_grid(scene, np.array([[[5.0, 1.0, 0.0]]]), origin)
-    assert along[-1] == pytest.approx(1.6 * 2)  # the path is 2 away
-    circle = asked[0] - origin
-    assert circle[:, 0].tolist() == [0] * 32
-    assert np.linalg.norm(circle, axis=1) == pytest.approx(np.full(32, 3.2))
-    apart = np.linalg.norm(circle - np.roll(circle, 1, axis=0), axis=1)
-    assert apart == pytest.approx(np.full(32, 2 * 3.2 * np.sin(np.pi / 32)))
-
-
-class Falling:
-    """A cost that falls by 1 an iteration from the first weight on, whatever the frame."""
-
-    def evaluate(self, weights):
-        gradient = np.zeros_like(weights)
-        gradient[..., 0] = 1.0
-        return SimpleNamespace(costs=weights[:, 0, 0], gradient=gradient)
-
-
-@pytest.mark.parametrize(
-    ("target", "reached"),
-    [
-        (150.0, [0, 0]),  # from the start on
-        (145.0, [5, 3]),  # exactly there
-        (30.5, [120, 60]),
-        (30.0, [120, 60]),  # at the last iteration
-        (29.5, [-1, 61]),  # an iteration later
-        (-100.0, [-1, -1]),
-    ],
-)
-def test_a_frame_arrives_at_the_first_iteration_that_costs_no_more_than_the_target(target, reached):
-    """Two frames whose steps lower the cost by 1 and by 2, from 150 on, 120 times at most."""
-    maps = np.array([np.eye(3), np.diag([2.0, 1.0, 1.0])])
-    start = np.array([150.0, 7.0, 8.0])
-    scene = SimpleNamespace(problem=Falling(), maps=maps, start=start, max_iterations=120)
-    steps = np.array([1.0, 0.5])  # times the square of the map's 2
-    iteration, path, cost, arrivals = _descend_frames(scene, steps, target)
-    assert arrivals.tolist() == reached
-    np.testing.assert_array_equal(cost, 150 - np.outer([1, 2], iteration))
-    np.testing.assert_array_equal(path[..., 0], cost)
-    assert (path[..., 1:] == [7, 8]).all()
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_a_film_is_made_whatever_the_unit_of_the_targets(unit):
-    x, _ = points()
-    data = make_dataset("two", x, unit * (x @ [1.0, 2.0] + np.sin(x[:, 0])), source="-")
-    settings = Settings((0.1,), iterations=5, record=("film",), refine=False)
-    outcome = run(Job(data, least_squares, StandardScaler(), gradient_descent(), settings))
-    assert outcome.arrays["film"]["iterations"][-1] > 0
-
-
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize(("shrunk", "kept"), [(1.0, True), (1e-11, True), (1e-13, False)])
+@pytest.mark.parametrize(("shrunk", "kept"), [(1e-5, True), (1e-7, False)])
 def test_a_map_keeps_a_plane_by_what_it_makes_of_the_points(unit, shrunk, kept):
     """The scales of the features and their unit under the map play no part."""
     x = points()[0]

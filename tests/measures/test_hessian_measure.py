@@ -5,9 +5,9 @@ import pytest
 
 from normbench import costs
 from normbench.choices import build, options
-from normbench.datasets import UserError, label_dataset
+from normbench.datasets import label_dataset
 from normbench.engine.settings import Settings
-from normbench.job import Job, check, run
+from normbench.job import Job, run
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3)) * [1, 5, 0.2] + [0, 2, 1]
@@ -50,12 +50,3 @@ def test_without_an_attained_minimum_there_is_none():
     made = run(job(apart))
     assert np.isnan(made.findings.metrics["theory/condition_minimum"])
     assert len(made.arrays["hessian"]["minimum"]) == 0
-
-
-def test_too_many_weights_are_refused():
-    wide = label_dataset("wide", RNG.standard_normal((9, 1500)), LABELS[:9], "classes", source="-")
-    with pytest.raises(
-        UserError,
-        match=r"record=hessian: needs at most 2000 weights.* of 1500 features",
-    ):
-        check(job(wide))

@@ -8,26 +8,21 @@ import pytest
 from normbench import names, optimizers
 from normbench.engine.descent import Histories
 from normbench.engine.settings import Settings
-from normbench.measures import contract, judged, planes
-from normbench.measures.curvature import predictions
-from normbench.measures.judged import COUNT_FIELDS, NUMBER_FIELDS, histories
-from normbench.measures.targets import (
-    _number_of_fewest,
+from normbench.measures import judged
+from normbench.measures.judged import (
+    COUNT_FIELDS,
+    NUMBER_FIELDS,
     _refined_targets,
     _target_metrics,
-    least_cost,
+    histories,
 )
-from normbench.names import ATTAINED
-from normbench.theory import spectra
 from normbench.theory.analysis import Theory
 from normbench.verdicts.convergence import shadow_tolerance_share
-from normbench.verdicts.convergence import target_costs as goals_between
 from normbench.verdicts.refinement import Fewest
 from tests import door
 from tests.door import Batches
 from tests.measures.test_measures import Bowl, data, judge_bowl
 
-RNG = np.random.default_rng(21)
 EPSILON = float(np.finfo(np.float64).eps)
 
 __all__ = ["data"]  # a fixture
@@ -47,42 +42,6 @@ def test_the_seconds_of_a_step_are_those_of_a_pass(data, size, options, seconds,
     assert (context.fit_seconds, context.seconds_a_step) == (3, seconds)
     assert (context.batch, context.compared_points) == (batch, 0)
     assert context.reference == 0  # the cost at zero weights
-
-
-@pytest.mark.parametrize(("schedule", "sizes"), [(None, [4.0] * 4), ((2, 0.5), [4, 4, 2, 1])])
-def test_a_step_size_shrinks_after_so_many_passes(schedule, sizes):
-    settings = SimpleNamespace(step_schedule=schedule, records_per_pass=3)
-    descent = SimpleNamespace(settings=settings, best_step=SimpleNamespace(step_size=4.0))
-    at = np.array([0, 5, 6, 13])
-    found = contract.scheduled_step_sizes(descent, at)
-    assert found.tolist() == sizes
-
-
-@pytest.mark.parametrize(
-    ("changed", "applies"),
-    [
-        ({"exact": False}, False),
-        ({"plain": False}, False),
-        ({"threshold": None}, False),
-        ({"spectrum": False}, False),
-        ({"is_complete": False}, False),
-        ({"condition": 1.01 * spectra.MAX_PREDICTED_CONDITION}, False),
-    ],
-)
-def test_a_history_is_predicted_of_plain_descent_on_a_quadratic_that_is_resolved(changed, applies):
-    given = {
-        **{"exact": True, "plain": True, "threshold": 0.5, "spectrum": True},
-        **{"is_complete": True, "condition": 9.0, **changed},
-    }
-    known = SimpleNamespace(is_complete=given["is_complete"], condition_number=given["condition"])
-    theory_of_scheme = SimpleNamespace(
-        exact=given["exact"],
-        threshold=given["threshold"],
-        spectrum=known if given["spectrum"] else None,
-    )
-    descent = SimpleNamespace(plain=given["plain"], theory=theory_of_scheme)
-    descent.train = SimpleNamespace(linear=object())
-    assert not predictions.take(SimpleNamespace(descent=descent)).arrays
 
 
 @pytest.mark.parametrize(
@@ -110,24 +69,6 @@ def test_finer_step_sizes_are_tried_where_there_are_some_and_the_points_are_near
     assert bool(_refined_targets(made)) == refines
 
 
-@pytest.mark.parametrize("starts", [1, 2])
-def test_a_target_that_is_not_reached_has_quartiles_of_several_starts_alone(starts):
-    bench = SimpleNamespace(fit_seconds=2.0, seconds_a_step=0.5)
-    descent = SimpleNamespace(judging_context=bench, start=np.zeros((starts, 1)))
-    found = _target_metrics(descent, {}, "1e-2", None)
-    quartiles = {
-        names.quartile(names.reached("1e-2", measure), quartile).key
-        for measure in names.MEASURES
-        for quartile in names.QUARTILES
-    }
-    plain = {
-        *(names.best_step_for_target("1e-2").key, names.least("1e-2").key),
-        *(names.reached("1e-2").key, names.reached("1e-2", "seconds").key),
-    }
-    assert {*found} == (plain | quartiles if starts > 1 else plain)
-    assert np.isnan([*found.values()]).all()
-
-
 def test_quartiles_of_a_target_are_those_of_its_step_size():
     low = names.quartile(names.reached("1e-2"), names.QUARTILES[0]).key
     tried = {16: SimpleNamespace(metrics={low: 7.0}), 32: SimpleNamespace(metrics={low: 9.0})}
@@ -141,10 +82,6 @@ def test_quartiles_of_a_target_are_those_of_its_step_size():
         names.least("1e-2").key: 3,
         low: 9,
     }
-
-
-def test_of_equal_counts_the_smallest_step_size_is_the_first():
-    assert _number_of_fewest({32: 5.0, 16: 4.0, 0: 4.0, 48: 9.0}) == 0
 
 
 @pytest.mark.parametrize(("tie", "told"), [(0.5, 0.5), (None, np.nan), (0.0, np.nan)])
@@ -181,26 +118,6 @@ def test_all_that_a_descent_is_judged_by_is_kept_by_step_size_and_start(tie, tol
     assert {name: kept_arrays[name] for name in numbers} == numbers
     recorded_counts = {field: kept_arrays[name] for name, field in COUNT_FIELDS.items()}
     assert recorded_counts == counts
-
-
-@pytest.mark.parametrize("points", [0, 40])
-def test_targets_follow_from_the_least_cost_or_are_counts_of_points(points):
-    least = SimpleNamespace(
-        value=1.0, gradient_norm=0.5, source="here", is_solved=True, at_infinity=False, case="case"
-    )
-    counts = dict.fromkeys(names.TARGETS, 7.0)
-    wanted = counts if points else goals_between(0.5, 11.0)
-    # A run of single precision was lower than the solution.
-    bench = SimpleNamespace(compared_points=points, reference=11.0, minimum=0.5, targets=wanted)
-    found = least_cost.take(
-        SimpleNamespace(descent=SimpleNamespace(least=least, judging_context=bench))
-    )
-    assert {name: found.metrics[names.target(name).key] for name in counts} == wanted
-    assert found.metrics[names.MINIMUM.key] == 0.5
-    assert found.metrics[names.MINIMUM_GRADIENT.key] == 0.5
-    assert (found.tags.get(names.COMPARED.key) == names.MISCLASSIFICATIONS) == bool(points)
-    told = [names.MINIMUM_SOURCE, names.MINIMUM_REACHED, names.AT_INFINITY, names.MINIMUM_CASE]
-    assert [found.tags[tag.key] for tag in told] == ["here", "true", "false", "case"]
 
 
 def lowest(cost, shadows, epsilon=EPSILON):
@@ -266,26 +183,3 @@ def test_a_tie_is_of_plain_descent_on_a_quadratic(data, monkeypatch, exact, plai
     plan = door.plan(2, None if full_batch else Batches(4, 2))
     here = judge_bowl(data, Settings((0.1,), 2), rule=rule, plan=plan)
     assert here.judging_context.tie_step_size == tie
-
-
-@pytest.mark.parametrize(
-    ("case", "has_scores", "is_linear", "known"),
-    [
-        (ATTAINED, True, True, True),
-        ("another", True, True, False),
-        (ATTAINED, False, True, False),
-        (ATTAINED, True, False, False),
-    ],
-)
-def test_weights_of_the_least_cost_are_those_of_its_scores(case, has_scores, is_linear, known):
-    x, weights = RNG.standard_normal((9, 2)), np.array([[0.5, 2.0, -1.0]])
-    scores = weights[:, :1] + weights[:, 1:] @ x.T
-    linear = SimpleNamespace(points=x)
-    descent = SimpleNamespace(
-        least=SimpleNamespace(case=case, scores=scores if has_scores else None),
-        train=SimpleNamespace(linear=linear if is_linear else None),
-    )
-    found = planes.weights_of_least_cost(descent)
-    assert (found is not None) == known
-    if known:
-        assert found == pytest.approx(weights[0], rel=1e-9)

@@ -63,11 +63,6 @@ def test_steps_decided_by_rounding_have_no_position(x):
     assert arrays["position"].max() <= largest * (1 + 1e-6)
 
 
-def test_of_a_descent_without_a_step_nothing_is_recorded(x):
-    arrays = landed(x, step_sizes=(1e300,)).arrays
-    assert "landing" not in arrays
-
-
 def test_the_figure_has_a_circle_a_direction_and_a_tick_a_step(x):
     arrays = {"raw": landed(x, step_sizes=(0.3,)).arrays["landing"]}
     arrays["momentum"] = landed(x, momentum(), step_sizes=(0.3,)).arrays["landing"]

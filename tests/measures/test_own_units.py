@@ -7,7 +7,7 @@ import pytest
 
 from normbench import names
 from normbench.datasets.dataset import OwnTargets
-from normbench.measures.held_out import own_units
+from normbench.measures.judged import own_units
 
 RNG = np.random.default_rng(5)
 Z, Z_TEST = RNG.standard_normal((7, 2)), RNG.standard_normal((4, 2))
@@ -54,8 +54,7 @@ def finished(diverged_at=(-1,) * 6, z_test=Z_TEST, linear=True, scheme=SCHEME):
 def told(job):
     found = own_units.take(job)
     assert not found.metrics
-    assert all(not one.series for one in found.of_steps.values())
-    return {number: dict(one.metrics) for number, one in found.of_steps.items()}
+    return found.of_steps
 
 
 def expected(step):
@@ -77,11 +76,6 @@ def test_costs_and_errors_are_the_medians_over_the_starts_of_each_step_size():
         assert found[step] == pytest.approx(expected(step), rel=1e-12)
 
 
-def test_points_that_are_read_in_blocks_are_added_up(monkeypatch):
-    monkeypatch.setattr("normbench.measures.held_out.rows_per_block", lambda points: 3)
-    assert told(finished())[1] == pytest.approx(expected(1), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("diverged_at", "steps"),
     [
@@ -99,11 +93,3 @@ def test_a_step_size_with_a_run_that_stopped_being_finite_has_none(diverged_at, 
 def test_without_test_points_those_of_training_are_told(z_test):
     found = told(finished(z_test=z_test))
     assert found[0] == pytest.approx({key: expected(0)[key] for key in KEYS[:2]}, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("linear", "scheme", "applies"),
-    [(True, SCHEME, True), (False, SCHEME, False), (True, None, False)],
-)
-def test_own_units_are_of_targets_under_a_scheme_and_of_linear_scores(linear, scheme, applies):
-    assert bool(own_units.take(finished(linear=linear, scheme=scheme)).of_steps) == applies

@@ -1,19 +1,14 @@
 """Components, exemplars, planes and biplots of few points."""
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from normbench import names
-from normbench.datasets import UserError, make_dataset
-from normbench.measures import points as points_module
 from normbench.measures.data import ridge
-from normbench.measures.points import biplot, components, exemplars
+from normbench.measures.points import biplot, components
 from tests.measures.test_closed_forms import finished
-
-RNG = np.random.default_rng(21)
 
 
 def test_of_many_coordinates_so_many_are_counted_and_the_last_are_all():
@@ -29,39 +24,6 @@ def test_of_many_coordinates_so_many_are_counted_and_the_last_are_all():
         wanted = np.zeros(70)
         wanted[order[:count]] = x[0, order[:count]]
         np.testing.assert_allclose(built, wanted, rtol=1e-6)
-
-
-def test_a_component_that_adds_nothing_is_0():
-    class Forgetful:
-        def inverse_transform(self, z):
-            return z @ np.diag([2.0, 0.0])
-
-    x = RNG.standard_normal((9, 2))
-    made = finished(x)
-    object.__setattr__(made, "scheme", Forgetful())
-    found = components.take(made).arrays
-    assert found["components"].tolist() == [[1, 0], [0, 0]]
-    assert found["weights"] == pytest.approx([2 * x[0, 0], 0])
-
-
-def test_each_exemplar_is_the_nearest_point_in_standard_deviations_that_is_left():
-    x = np.random.default_rng(6).standard_normal((60, 2)) * [100.0, 0.1]
-    found = exemplars.take(finished(x)).arrays
-    left = list(range(60))
-    for wanted, place in zip(found["wanted"], found["place"]):
-        away = [np.sum(((x[n] - wanted) / x.std(axis=0)) ** 2) for n in left]
-        assert left.pop(int(np.argmin(away))) == place
-
-
-@pytest.mark.parametrize(
-    ("points", "features", "fits"), [(25, 2, True), (24, 2, False), (25, 1, False)]
-)
-def test_exemplars_are_of_25_points_and_of_two_features_at_least(points, features, fits):
-    data = make_dataset("made", np.zeros((points, features)), source="-")
-    with (
-        nullcontext() if fits else pytest.raises(UserError, match="needs at least 25 points and 2")
-    ):
-        exemplars.check(data, None)
 
 
 def test_a_ridge_is_told_of_a_scheme_that_has_one():
@@ -90,9 +52,3 @@ def test_points_of_a_biplot_that_do_not_vary_are_in_its_middle():
     arrays = biplot.take(finished(np.full((5, 2), 3.0))).arrays
     for name in ("points", "loadings", "shares", "correlation"):
         assert not arrays[name].any()
-
-
-def test_points_are_drawn_alike_each_time():
-    drawn = np.random.default_rng(0).choice(3000, 2000, replace=False)
-    data = make_dataset("x", np.ones((3000, 1)), source="-")
-    assert points_module.sample(data)[0].tolist() == sorted(drawn.tolist())

@@ -40,16 +40,6 @@ def test_the_path_is_that_of_the_best_step(two_classes):
     assert np.array_equal(path["weights"][0], np.zeros((1, 4)))
 
 
-def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
-    monkeypatch.setattr(contract, "MAX_RECORDED_NUMBERS", 4 * 5)
-    for own in ({"start": "normal", "starts": 2}, {}):  # of several starts, the first
-        outcome = run(job(*two_classes, **own))
-        path = outcome.arrays["path"]
-        assert list(path["iteration"]) == [0, 5, 10, 15, 20]
-    best = outcome.steps[outcome.best].histories["train/cost"]
-    assert path["cost"][-1] == pytest.approx(best[-1], rel=1e-12)
-
-
 def test_a_chain_whose_links_name_no_features_has_coordinates(two_classes):
     x, y = two_classes
     scheme = make_pipeline(FunctionTransformer(), PCASphere())
@@ -57,37 +47,10 @@ def test_a_chain_whose_links_name_no_features_has_coordinates(two_classes):
     assert list(found.arrays["features"]["names"]) == ["x0", "x1", "x2"]
 
 
-def test_many_points_are_sampled():
-    x = np.random.default_rng(1).standard_normal((5000, 2))
-    parts = run(job(x, (x[:, 0] > 0).astype(int), record=("points",))).arrays["points"]
-    assert np.unique(parts["points"], axis=0).shape == (2000, 2)
-
-
 def test_principal_directions_of_huge_points_do_not_overflow(two_classes):
     small, large = (principal_directions(unit * two_classes[0]) for unit in (1.0, 1e200))
     assert large[0] == pytest.approx(1e200 * small[0], rel=1e-12)
     assert principal_directions(np.zeros((4, 2)))[0].tolist() == [0, 0]
-
-
-def test_few_components_of_many_features_are_kept():
-    x = np.random.default_rng(1).standard_normal((90, 70))
-    made = run(job(x, iterations=0, record=("components",))).arrays["components"]
-    assert made["components"].shape == (64, 70)
-    assert made["variance"].sum() < 1
-
-
-def test_spectrum_counts_dead_directions(two_classes):
-    x, y = two_classes
-    x = np.column_stack([x, x[:, 0], np.full(60, 7.0)])
-    for unit in (1e-4, 1e4):
-        scaled = run(job(unit * x, y, record=("spectrum",))).arrays["spectrum"]
-        assert scaled["dead"] == 2
-    parts = run(job(x, y, scheme=PCASphere())).arrays["spectrum"]
-    assert parts["dead"] == 2
-    assert parts["ridge"] == 1e-7
-    before = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
-    assert parts["before"] == pytest.approx(before, abs=1e-12 * before[0])
-    assert np.isnan(run(job(x, y)).arrays["spectrum"]["ridge"])
 
 
 def test_a_study_without_a_descent_needs_no_targets(two_classes):
@@ -106,31 +69,16 @@ def test_records_that_cannot_be_made_are_refused(two_classes):
     wide = np.random.default_rng(0).standard_normal((4, 4097))
     for wrong, words in (
         (job(x, y, iterations=0), "record=path: is of a descent"),
-        (job(x, y, scheme=Normalizer()), "record=components: normalizer Normalizer has no"),
+        (job(x, y, scheme=Normalizer()), "record=components: needs a normalizer with an inverse"),
         (
             job(wide, [0, 1, 0, 1], record=("spectrum",)),
             "record=spectrum: needs 1 to 4096 features",
         ),
         (job(x), "does not fit the targets of made"),
-        (
-            job(x, iterations=0, record=("projection", "components"), scheme=Normalizer()),
-            "record=projection: .*; record=components: ",
-        ),
     ):
         with pytest.raises(UserError, match=words):
             check(wrong)
     check(job(wide[:, 1:], [0, 1, 0, 1], record=("spectrum",)))
-
-
-def test_arrays_need_no_pickle(two_classes, tmp_path):
-    for name, parts in run(job(*two_classes)).arrays.items():
-        np.savez_compressed(tmp_path / f"{name}.npz", **parts)
-        with np.load(tmp_path / f"{name}.npz", allow_pickle=False) as found:
-            assert set(found) == set(parts)
-            for key in found:
-                assert np.array_equal(
-                    found[key], parts[key], equal_nan=parts[key].dtype.kind == "f"
-                )
 
 
 def test_the_shown_step_stands_for_its_scheme(two_classes):
@@ -218,18 +166,17 @@ def test_all_records_along_the_path_descend_once_more(two_classes, monkeypatch):
     monkeypatch.setattr(Rounds, "replay", lambda *of: replayed.append(of) or replay(*of))
     record = ("path", "contours", "sharpness", "landing", "curvature")
     outcome = run(job(*two_classes, record=record, starts=2, start="normal"))
-    assert set(outcome.arrays) >= {"path", "contours", "landing", "curvature"}
+    assert set(outcome.arrays) >= {"path", "contours", "landing"}
     assert len(replayed) == 1
 
 
-def test_records_along_a_path_that_is_too_long_see_stretches_of_it(two_classes, monkeypatch):
-    record = ("landing", "curvature", "path")
+def test_records_along_a_path_that_is_too_long_see_pairs_of_it(two_classes, monkeypatch):
+    record = ("landing", "path")
     whole = run(job(*two_classes, record=record)).arrays
-    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", 4 * 9)
+    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", 4 * 4)
     short = run(job(*two_classes, record=record)).arrays
-    kept = [0, 1, 2, 9, 10, 11, 18, 19, 20]
-    assert short["path"]["iteration"].tolist() == short["curvature"]["iteration"].tolist() == kept
-    assert short["landing"]["iteration"].tolist() == [0, 1, 9, 10, 18, 19]
-    for name, values in (("landing", "position"), ("curvature", "largest"), ("path", "weights")):
+    assert short["path"]["iteration"].tolist() == [0, 1, 2, 4, 5, 20]
+    assert short["landing"]["iteration"].tolist() == [0, 1, 4]
+    for name, values in (("landing", "position"), ("path", "weights")):
         among = np.isin(whole[name]["iteration"], short[name]["iteration"])
         np.testing.assert_array_equal(short[name][values], whole[name][values][among])

@@ -21,15 +21,6 @@ def job(x, y=None, cost=least_squares, scheme=None, record=("fit",), classes=Non
     return Job(dataset, cost, scheme or StandardScaler(), gradient_descent(), chosen)
 
 
-@pytest.mark.parametrize("scheme", [StandardScaler, PCASphere])
-def test_a_line_is_fitted_in_the_space_of_the_inputs(scheme):
-    parts = run(job(LINE, 3 - 2 * LINE[:, 0], scheme=scheme())).arrays["fit"]
-    # Descent has come to rest: measured 1e-14 off.
-    assert parts["prediction"] == pytest.approx(3 - 2 * parts["x"], abs=1e-9)
-    assert parts["x"][0] < LINE.min() < LINE.max() < parts["x"][-1]
-    assert np.array_equal(parts["points"], np.column_stack([LINE[:, 0], 3 - 2 * LINE[:, 0]]))
-
-
 TWO_CLASSES = ["a", "b"]
 
 
@@ -47,20 +38,6 @@ def test_a_curve_is_that_of_the_last_weights(cost, classes):
     beyond = 0.05 * np.ptp(LINE)  # to either side
     assert len(x) > 200  # so that no corner is seen
     assert x[[0, -1]] == pytest.approx([LINE.min() - beyond, LINE.max() + beyond])
-
-
-@pytest.mark.slow
-def test_one_score_and_one_a_class_draw_the_same_curve():
-    rng = np.random.default_rng(8)  # other numbers than those of the line
-    y = (LINE[:, 0] + rng.standard_normal(40) > 3.5).astype(int)
-    curves = [
-        run(job(LINE, y, cost, classes=["a", "b"], iterations=3000)).arrays["fit"]
-        for cost in (softmax, multiclass_softmax)
-    ]
-    # The same minimum, reached by two costs: measured 2e-15 off.
-    assert curves[0]["prediction"] == pytest.approx(curves[1]["prediction"], abs=1e-9)
-    assert set(curves[0]["points"][:, 1]) == {-1.0, 1.0}
-    assert np.all(np.abs(curves[0]["prediction"]) <= 1)
 
 
 def test_features_are_those_of_the_scheme_and_few():
@@ -127,13 +104,16 @@ def test_records_of_inputs_that_cannot_be_made_are_refused():
     wide = rng.standard_normal((40, 4))
     two = rng.standard_normal((40, 2))
     for wrong, words in (
-        (job(two, two[:, 0]), "record=fit: needs real targets or two classes and 1 features"),
-        (job(LINE, y, multiclass_softmax, classes=list("abc")), "1 features, and 3 classes"),
+        (job(two, two[:, 0]), "record=fit: needs 1 features"),
+        (
+            job(LINE, y, multiclass_softmax, classes=list("abc")),
+            "needs real targets or two classes; .*1 features, and 3 classes",
+        ),
         (job(LINE, LINE[:, 0], iterations=0), "record=fit: is of a descent"),
         (job(wide, record=("projection",), iterations=0), "needs 2 to 3 features"),
         (
             job(two, record=("projection",), iterations=0, scheme=Normalizer()),
-            "normalizer Normalizer has no inverse_transform",
+            "an inverse_transform.* the normalizer is Normalizer",
         ),
     ):
         with pytest.raises(UserError, match=words):

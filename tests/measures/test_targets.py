@@ -13,9 +13,7 @@ from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCache, run
-from normbench.measures.contract import JudgedDescent
 from normbench.optimizers import gradient_descent
-from normbench.verdicts import refinement
 
 SHARED = PointsCache(load_iris().data)  # the least cost, most of a job, is solved for once
 
@@ -41,15 +39,6 @@ def told(found, target="1e-2"):
 
 
 DECADES = 10.0 ** np.arange(-3.0, 3.0)
-
-
-@pytest.mark.slow
-def test_the_number_does_not_depend_on_the_offset_of_the_grid():
-    factors = [10.0 ** (offset / 16) for offset in range(0, 16, 5)]
-    numbers = [told(settled(factor, refine=True))[0] for factor in factors]
-    assert len(set(numbers)) == 1, numbers
-    coarse = [told(settled(factor, refine=False))[0] for factor in factors]
-    assert len(set(coarse)) > 2  # and without them it does
 
 
 @pytest.mark.parametrize("scheme", ["standard", "pca_sphere"])
@@ -108,19 +97,6 @@ def finer_numbers(found):
     return set(record["numbers"]), record["targets"]
 
 
-def test_coarse_step_sizes_and_then_fine_ones_lie_around_the_best():
-    numbers, refined = finer_numbers(settled())
-    assert refined == ["1e-2"]
-    best = refinement.lattice_number(told(settled(refine=False))[1])
-    coarse = {*refinement.coarse_numbers(10 ** (best / 16))}
-    fine = {*range(min(numbers - coarse), max(numbers - coarse) + 1)}
-    grid = {round(16 * np.log10(size)) for size in DECADES}
-    assert numbers == (coarse | fine) - grid
-    assert len(fine) <= 2 * refinement.FINE_RADIUS + 1
-    centre = told(settled())[1]
-    assert min(fine) - 1 <= refinement.lattice_number(centre) <= max(fine) + 1
-
-
 @pytest.mark.parametrize(
     ("refine", "sizes", "refined"),
     [
@@ -135,25 +111,7 @@ def test_the_reported_targets_are_refined_or_all(refine, sizes, refined):
 
 
 def test_a_target_that_a_large_grid_misses_is_not_refined(monkeypatch):
-    monkeypatch.setattr("normbench.measures.targets.MAX_SMALL_PRODUCTS", 150 * 15 * 2 * 100 - 1)
+    monkeypatch.setattr("normbench.measures.judged.MAX_SMALL_PRODUCTS", 150 * 15 * 2 * 100 - 1)
     assert names.REFINED.key not in outcome([1e-5, 1e-4]).findings.tags
     assert names.REFINED.key in outcome([1e-5]).findings.tags
     assert names.REFINED.key in outcome([1.0, 10.0]).findings.tags  # which reaches it
-
-
-def test_where_no_coarse_step_size_reaches_a_target_there_are_no_fine_ones():
-    found = outcome([1e-6], iterations=5)
-    numbers, refined = finer_numbers(found)
-    assert refined == ["1e-1", "1e-2"]
-    assert numbers == {*refinement.coarse_numbers(1e-6)} - {-96}
-    assert np.isnan(told(found)).all()
-
-
-def test_finer_step_sizes_are_two_descents_for_all_targets(monkeypatch):
-    descend, sizes = JudgedDescent.descend_finer, []
-    monkeypatch.setattr(
-        JudgedDescent, "descend_finer", lambda *of: sizes.append(of[1]) or descend(*of)
-    )
-    outcome(DECADES, refine=True)
-    assert len(sizes) == 2
-    assert len({*sizes[0], *sizes[1], *DECADES}) == len(sizes[0]) + len(sizes[1]) + len(DECADES)

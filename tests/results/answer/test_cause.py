@@ -28,7 +28,7 @@ def compared(ends=(SLOW, FAST), curvature=SPREAD, iterations="50", limits=np.nan
     jobs = [("x", name, grid) for name, grid in zip(numbers, grids)]
     columns |= {"CONDITION": numbers, "CONDITION_LIMIT": limits}
     values = np.array(curvature)
-    arrays = {"window_curvature": values, "window_share": values**0, "window_times": values**0}
+    arrays = {"layer_curvature": values, "layer_share": values**0}
     return recorded(
         tagged(runs(*jobs, iterations=iterations), role="scheme", **columns),
         {name: arrays for name in numbers if curvature},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE, predicted_excess
+from normbench.results.compare.directions import LAYER_CURVATURE, LAYER_SHARE, predicted_excess
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE,
     ],
 )
 def test_each_direction_shrinks_by_its_own_factor(shares, step, iterations, excess):
-    arrays = {WINDOW_CURVATURE: np.array([1.0, 2.0]), WINDOW_SHARE: np.array(shares)}
+    arrays = {LAYER_CURVATURE: np.array([1.0, 2.0]), LAYER_SHARE: np.array(shares)}
     assert predicted_excess(arrays, step, iterations) == pytest.approx(excess)

@@ -372,7 +372,7 @@ def layer_arrays(
     k = np.arange(LAYER_ITERATIONS + 1)
     with np.errstate(over="ignore"):
         left = share * (1 - sizes[:, None, None] * curvature) ** (2.0 * k[:, None])
-    arrays = {"layer_curvature": curvature, "layer_share": share, "layer_times": np.array(1)}
+    arrays = {"layer_curvature": curvature, "layer_share": share}
     arrays |= {names.TRAIN_COST.key: left.sum(axis=2)[:, None], "minimum": np.array(0.0)}
     arrays["step_sizes"] = sizes
     if measured:

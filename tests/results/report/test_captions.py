@@ -40,7 +40,7 @@ def images(count, error, shares=(0.5, 0.3, 0.2)):
 def curvature(*values):
     """Return the directions of a cost, of equal shares of the excess."""
     values = np.array(values)
-    return {"window_curvature": values, "window_share": values**0, "window_times": values**0}
+    return {"layer_curvature": values, "layer_share": values**0}
 
 
 def layers(*values):
