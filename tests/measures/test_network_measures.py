@@ -193,7 +193,8 @@ def test_multiples_of_scale_invariant_weights_are_one_function(model):
 def test_sets_of_scale_invariant_weights_cover_each_normalized_layer_once():
     for model in INVARIANT:
         layout = model.layout(3, 2)
-        positions = layout.positions()
+        parts = zip(layout.groups, layout.split(np.arange(layout.size)[None]))
+        positions = {(group.layer, group.kind): part for group, part in parts}
         for layer in (0, 1):
             indices = np.concatenate(
                 [each for of, each in model.scale_invariant_weights(layout) if of == layer]
