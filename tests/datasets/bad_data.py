@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
 from normbench.choices import build, import_target, options
 from normbench.datasets import UserError, split
 from normbench.engine.settings import Settings
 from normbench.job import Job, check
+from normbench.optimizers import gradient_descent
 
 NO_NETWORK = "http://127.0.0.1:9"  # a proxy that nobody runs: every download fails at once
 GOOD = "a,b,label\n1,2,no\n3,4,yes\n5,6,no\n7,8,yes\n"
@@ -37,7 +39,7 @@ def load(option, settings, cost="softmax"):
     fraction = choice.pop("test_fraction", 0.0)
     dataset = split(build("dataset", choice), fraction, 0)
     cost = import_target("cost", options("cost", cost)["_target_"])
-    check(Job(dataset, cost, None, None, Settings(step_sizes=(1.0,))))
+    check(Job(dataset, cost, StandardScaler(), gradient_descent(), Settings(step_sizes=(1.0,))))
     return dataset
 
 
