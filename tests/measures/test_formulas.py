@@ -12,7 +12,7 @@ from normbench.job import Job, run
 from normbench.measures.drawings import MOST_ITERATIONS, NEAR, formulas, judge_formula
 from normbench.normalizers.formulas import FORMULAS
 from normbench.optimizers import gradient_descent
-from normbench.results.figures import formulas as figure
+from normbench.results.figures import points as figure
 
 
 def found(data):
@@ -99,8 +99,8 @@ def test_the_iterations_are_those_of_a_descent_step_by_step():
 
 def test_the_figure_says_what_the_measure_counts():
     assert figure.ITERATION_LIMIT == MOST_ITERATIONS
-    assert f"until {100 * NEAR:g} percent of the excess cost is left" in figure.CAPTION
-    assert f"{MOST_ITERATIONS}" in figure.CAPTION
+    assert f"until {100 * NEAR:g} percent of the excess cost is left" in figure.FORMULAS_NOTE
+    assert f"{MOST_ITERATIONS}" in figure.FORMULAS_NOTE
 
 
 def test_as_many_features_as_are_allowed_are_judged():
