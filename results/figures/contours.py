@@ -29,6 +29,7 @@ LEVEL_COUNT = 8  # levels from the least cost to the start's cost
 DOUBLING_START = 2.0  # times the start's excess: above it, the excess of the levels doubles
 AXIS_NAME_LETTERS = 20  # letters of a line of the vertical label
 ELLIPSE_POINTS = 73  # vertices of an ellipse: the error is a thousandth of the radius
+MAX_SHADES = 16  # shades of a panel
 FIT_TOLERANCE = 1e-9  # relative error of a quadratic fit to a grid of costs
 MIN_CONTOURS = 4  # a panel with fewer contours gets those between them, too
 WEIGHT_PREFIX = "weight of "
@@ -224,7 +225,14 @@ def _draw_cost(
     grid = elliptic_grid(scheme_arrays, shared_levels[0]) or (a, b, cost)
     if len(panel_levels):  # matplotlib warns about missing contours
         axis.contour(*grid, levels=panel_levels, colors="0.55", linewidths=0.6)
-    axis.contourf(*grid, levels=shared_levels[0], colors=greys, extend="both")
+    # The shades of the panel's range of costs: of every level, or of every second one, and so on.
+    is_within = (shared_levels[0] > np.nanmin(cost)) & (shared_levels[0] < np.nanmax(cost))
+    shaded = np.flatnonzero(is_within)[::-1]
+    shaded = np.sort(shaded[:: -(-len(shaded) // MAX_SHADES) or 1])
+    if not len(shaded):  # matplotlib needs a level
+        shaded = np.array([int(np.searchsorted(shared_levels[0][:-1], np.nanmax(cost)))])
+    colors = greys[[*shaded, shaded[-1] + 1]]
+    axis.contourf(*grid, levels=shared_levels[0][shaded], colors=colors, extend="both")
     path = scheme_arrays["path"]
     axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
     iteration_dots = axis.scatter(
