@@ -418,8 +418,8 @@ def drawable_schemes(
         scheme_steps = steps[steps["label"] == row["label"]]
         is_undecided = scheme_steps["verdict"] == names.BY_ROUNDING
         undecided_sizes = scheme_steps.loc[is_undecided, names.STEP_SIZE.column].astype(float)
-        rounding_indices = [*map(layers.run_index, undecided_sizes)]
-        decided_by_rounding = np.isin(np.arange(len(layers.step_sizes)), rounding_indices)
+        rounding_indices = {*map(layers.run_index, undecided_sizes)}
+        decided_by_rounding = np.array([n in rounding_indices for n in range(len(layers.excess))])
         ratio = start_ratio(row, arrays[row["label"]])
         drawable_melts.append(Melt(row["label"], row, layers, step, decided_by_rounding, ratio))
     return drawable_melts

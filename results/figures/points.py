@@ -320,6 +320,7 @@ def draw_loadings(panel: Panel) -> str:
     feature_names = [str(scheme_arrays["names"][n])[:22] for n in feature_indices]
     axis.set_yticks(range(len(feature_names)), map(style.escape_dollars, feature_names))
     axis.set_xticks(range(len(shares)), [f"{n + 1}\n{share:.1%}" for n, share in enumerate(shares)])
+    axis.tick_params(axis="x", labelsize=0.7 * panel.shape.font)  # as the entries above
     axis.grid(False)
     return ""
 

@@ -71,7 +71,7 @@ def iterations_to(costs: Iterable[float], goal: float) -> float:
 
 def jobs_with(sweep: Sweep, record: str) -> list[tuple[Row, Mapping[str, Any]]]:
     """Return the row of each job that has recorded arrays, and these arrays by name."""
-    pairs = []
+    pairs: list[tuple[Row, Mapping[str, Any]]] = []
     for experiment in sweep.experiments:  # labels are unique only within an experiment
         rows = sweep.of_role(names.SCHEME, experiment)
         arrays = sweep.arrays(rows, record)
