@@ -8,7 +8,6 @@ DOCS_FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS_FOLDER))
 
 import comparisons  # noqa: E402
-import diagrams  # noqa: E402
 import generate  # noqa: E402
 
 project = "normbench"
@@ -39,7 +38,6 @@ def write_generated(app: Any, config: Any) -> None:
     """Write what the pages show: comparisons first, then the pages about them."""
     folder = DOCS_FOLDER / "generated"
     comparisons.write(folder)
-    diagrams.write(folder / "pictures")
     generate.write(folder)
 
 

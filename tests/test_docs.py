@@ -15,7 +15,6 @@ from normbench import choices
 from normbench.results.figures import NAMES
 from normbench.results.studies import expected
 from tests.datasets.places import data_folder
-from tests.test_rooms import ROOMS
 from tests.wheel import ROOT
 
 DOCS = ROOT / "docs"
@@ -167,14 +166,6 @@ def test_what_the_studies_measured_is_of_their_expected_numbers(generate):
             agrees = all(low - 1e-6 * abs(x) <= x <= high + 1e-6 * abs(x) for x in shown)
             assert row["verdict"] == ("agrees" if agrees else "differs"), (name, row)
             assert agrees or entry.why, (name, row)
-
-
-def test_the_picture_of_the_rooms_has_arrows_that_go_down(imported):
-    diagrams = imported("diagrams")
-    assert [room for room in diagrams.ROOM_BOXES if room not in ROOMS] == []
-    assert [
-        (begin, end) for begin, end, *_ in diagrams.ARROWS if ROOMS.index(begin) >= ROOMS.index(end)
-    ] == []
 
 
 @pytest.mark.slow

@@ -5,12 +5,11 @@ panels above show the points.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
@@ -21,22 +20,23 @@ from normbench.results.figures.base.material import (
     DrawnScheme,
     SchemeArrays,
     iteration_label,
-    maker_from_arrays,
     with_arrays,
 )
+from normbench.results.figures.base.panels import arrays_figure
 from normbench.results.figures.base.style import SCREEN, Shape
 
 LEVEL_COUNT = 8  # levels from the least cost to the start's cost
 DOUBLING_START = 2.0  # times the start's excess: above it, the excess of the levels doubles
 AXIS_NAME_LETTERS = 20  # letters of a line of the vertical label
 ELLIPSE_POINTS = 73  # vertices of an ellipse: the error is a thousandth of the radius
-MAX_SHADES = 16  # shades of a panel of ellipses
+MAX_SHADES = 16  # shades of a panel
 FIT_TOLERANCE = 1e-9  # relative error of a quadratic fit to a grid of costs
 MIN_CONTOURS = 4  # a panel with fewer contours gets those between them, too
 WEIGHT_PREFIX = "weight of "
 MINIMUM_CASE = names.MINIMUM_CASE.column
 
 
+@arrays_figure("contours", "contours")
 def draw(
     arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
 ) -> Figure:
@@ -211,8 +211,6 @@ def _draw_cost(
 ) -> Any:
     """Draw one scheme's contours and path; return the dots of the iterations.
 
-    A quadratic cost is drawn as ellipses, other costs as contours that matplotlib interpolates.
-
     Args:
         axis: the panel.
         scheme_arrays: the arrays of `record=[contours]`.
@@ -224,29 +222,17 @@ def _draw_cost(
     panel_levels = select_panel_levels(*shared_levels, cost)
     # The nth colour is that of costs below the nth level; the last one, of those above all levels.
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared_levels[0]) + 1))
-    bowl = fit_bowl(scheme_arrays)
-    if bowl is not None:
-        # The ground, outside of the largest ellipse, has the shade of the panel's highest cost.
-        face_shade = int(np.searchsorted(shared_levels[0], np.nanmax(cost)))
-        axis.set_facecolor(greys[face_shade])
-        # From the highest level down, because each ellipse covers a part of the one before. At most
-        # `MAX_SHADES` of them: every level, every second one, and so on.
-        shaded_levels = np.flatnonzero(
-            (shared_levels[0] > bowl.least) & (shared_levels[0] < np.nanmax(cost))
-        )[::-1]
-        shaded_levels = shaded_levels[:: -(-len(shaded_levels) // MAX_SHADES) or 1]
-        ellipses = [bowl.ellipse(level) for level in shared_levels[0][shaded_levels]]
-        axis.add_collection(
-            PolyCollection(ellipses, facecolors=greys[shaded_levels], label="_bowl")
-        )
-        contour_ellipses = [bowl.ellipse(level) for level in panel_levels if level > bowl.least]
-        axis.add_collection(
-            LineCollection(contour_ellipses, colors="0.55", linewidths=0.6, label="_rims")
-        )
-    else:
-        if len(panel_levels):  # matplotlib warns about missing contours
-            axis.contour(a, b, cost, levels=panel_levels, colors="0.55", linewidths=0.6)
-        axis.contourf(a, b, cost, levels=shared_levels[0], colors=greys, extend="both")
+    grid = elliptic_grid(scheme_arrays, shared_levels[0]) or (a, b, cost)
+    if len(panel_levels):  # matplotlib warns about missing contours
+        axis.contour(*grid, levels=panel_levels, colors="0.55", linewidths=0.6)
+    # The shades of the panel's range of costs: of every level, or of every second one, and so on.
+    is_within = (shared_levels[0] > np.nanmin(cost)) & (shared_levels[0] < np.nanmax(cost))
+    shaded = np.flatnonzero(is_within)[::-1]
+    shaded = np.sort(shaded[:: -(-len(shaded) // MAX_SHADES) or 1])
+    if not len(shaded):  # matplotlib needs a level
+        shaded = np.array([int(np.searchsorted(shared_levels[0][:-1], np.nanmax(cost)))])
+    colors = greys[[*shaded, shaded[-1] + 1]]
+    axis.contourf(*grid, levels=shared_levels[0][shaded], colors=colors, extend="both")
     path = scheme_arrays["path"]
     axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
     iteration_dots = axis.scatter(
@@ -258,13 +244,10 @@ def _draw_cost(
         zorder=3,
     )
     # A circle at the start, a star at the end, and a cross at the minimum if it is known.
-    marked_points = [("_end", path[0], "o"), ("_end", path[-1], "*")]
-    marked_points += (
-        [("_minimum", scheme_arrays["minimum"], "P")] if len(scheme_arrays["minimum"]) else []
-    )
-    marker_style = {"color": "white", "mec": "black", "ms": 0.8 * shape.font, "ls": "", "zorder": 4}
-    for label, position, marker in marked_points:
-        axis.plot(*position, marker=marker, label=label, **marker_style)
+    marked_points = [(path[0], "o"), (path[-1], "*")]
+    marked_points += [(scheme_arrays["minimum"], "P")] if len(scheme_arrays["minimum"]) else []
+    for position, marker in marked_points:
+        style.mark_position(axis, position, marker, 0.8 * shape.font)
     if _is_square(scheme_arrays):
         axis.set_aspect("equal")
     axis.set(box_aspect=1, xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
@@ -272,60 +255,53 @@ def _draw_cost(
     return iteration_dots
 
 
-class Bowl(NamedTuple):
-    """A quadratic cost on a panel, whose contours are ellipses.
+def elliptic_grid(scheme_arrays: SchemeArrays, cost_levels: Any) -> tuple[Any, Any, Any] | None:
+    """Return a grid on which contours of a quadratic cost are exact ellipses.
 
-    Attributes:
-        least: the minimum of the cost.
-        minimizer: `(2,)`, the weights at the minimum.
-        axes: `(2, 2)`; each column times the square root of the excess is a half axis of a contour.
-    """
-
-    least: float
-    minimizer: Any
-    axes: Any
-
-    def ellipse(self, level: float) -> Any:
-        """Return the vertices (n, 2) of the contour of a cost; the last one repeats the first."""
-        angles = np.linspace(0, 2 * np.pi, ELLIPSE_POINTS)
-        circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return self.minimizer + np.sqrt(level - self.least) * circle @ self.axes.T
-
-
-def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:
-    """Return the quadratic cost of a panel; None if the cost is not strictly convex quadratic.
-
-    Ellipses are exact; contours interpolated on the grid would break a long valley into islands.
+    On the recorded grid, interpolated contours would break a long valley into islands.
 
     Args:
         scheme_arrays: with the grid `a`, `b` (G,) and the `cost` (G, G), in row i and column j at
             b[i] and a[j].
+        cost_levels: the costs of the contours (n,).
+
+    Returns:
+        The weights along both axes, and the cost, each (m, ELLIPSE_POINTS), at the same costs along
+        each row; None if the cost is not strictly convex quadratic.
     """
     # Fit in coordinates u, v from -1 to 1 on the panel, so that the fit is well conditioned.
+    corner = np.array([scheme_arrays["a"][0], scheme_arrays["b"][0]])
     scale = np.array([np.ptp(scheme_arrays["a"]), np.ptp(scheme_arrays["b"])]) / 2
-    centre = np.array([scheme_arrays["a"][0], scheme_arrays["b"][0]]) + scale
     u, v = np.meshgrid(
-        (scheme_arrays["a"] - centre[0]) / scale[0], (scheme_arrays["b"] - centre[1]) / scale[1]
+        (scheme_arrays["a"] - corner[0]) / scale[0] - 1,
+        (scheme_arrays["b"] - corner[1]) / scale[1] - 1,
     )
     terms = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=-1).reshape(-1, 6)
     cost = np.asarray(scheme_arrays["cost"], dtype=float).ravel()
     if not np.isfinite(cost).all():
         return None
-    coefficients = np.linalg.lstsq(terms, cost)[0]  # of 1, u, v, u^2, u v, v^2
-    if np.abs(terms @ coefficients - cost).max() > FIT_TOLERANCE * np.ptp(cost):
-        return None  # not quadratic
-    hessian = np.array(
-        [[2 * coefficients[3], coefficients[4]], [coefficients[4], 2 * coefficients[5]]]
-    )
+    constant, slope_u, slope_v, square_u, product, square_v = np.linalg.lstsq(terms, cost)[0]
+    hessian = np.array([[2 * square_u, product], [product, 2 * square_v]])
     curvatures, directions = np.linalg.eigh(hessian)
+    slopes = np.array([slope_u, slope_v])
+    fitted = terms @ [constant, slope_u, slope_v, square_u, product, square_v]
+    if np.abs(fitted - cost).max() > FIT_TOLERANCE * np.ptp(cost):
+        return None  # not quadratic
     if curvatures[0] <= FIT_TOLERANCE * curvatures[1]:  # the smaller and the larger one
         return None  # flat or curved down along some direction
-    minimizer = -np.linalg.solve(hessian, coefficients[1:3])
-    least = float(coefficients[0] + coefficients[1:3] @ minimizer / 2)
+    minimizer = -np.linalg.solve(hessian, slopes)
+    least = float(constant + slopes @ minimizer / 2)
+    # Costs of ellipses: from the least cost up to one beyond the panel and all levels.
+    corner_excess = curvatures[1] * (np.abs(minimizer) + 1).max() ** 2
+    highest = least + max(corner_excess, cost_levels[-1] - least)
+    costs = np.array([least, *cost_levels[cost_levels > least], 2 * highest - least])
+    angles = np.linspace(0, 2 * np.pi, ELLIPSE_POINTS)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     # A half axis of the contour of excess e along a direction of curvature h is sqrt(2 e / h).
-    return Bowl(
-        least, centre + scale * minimizer, scale[:, None] * directions * np.sqrt(2 / curvatures)
-    )
+    ellipse = circle @ (directions * np.sqrt(2 / curvatures)).T
+    positions = minimizer + np.sqrt(costs - least)[:, None, None] * ellipse
+    weights = corner + scale * (positions + 1)
+    return weights[..., 0], weights[..., 1], np.broadcast_to(costs[:, None], weights.shape[:2])
 
 
 def _is_square(scheme_arrays: SchemeArrays) -> bool:
@@ -339,11 +315,10 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
     dot_style: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "alpha": 0.6, "label": "_points"}
     for class_mask, (color, marker) in style.class_masks(scheme_arrays, "0.4"):
         axis.scatter(*points[class_mask].T, color=color, marker=marker, **dot_style)
-    low, high = points.min(axis=0), points.max(axis=0)
-    half_side = 0.54 * float((high - low).max()) or 1.0  # with a margin; 1 if all points coincide
+    centre, half_side = style.enclosing_square(points)
     axis.set_box_aspect(1)
-    for set_limits, centre in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
-        set_limits(centre - half_side, centre + half_side)
+    for set_limits, middle in zip((axis.set_xlim, axis.set_ylim), centre):
+        set_limits(middle - half_side, middle + half_side)
     # Of one score, the names of the weights have those of the features, also in older records.
     weight_names = [
         name.removeprefix(WEIGHT_PREFIX) if name.startswith(WEIGHT_PREFIX) else ""
@@ -375,6 +350,3 @@ def _notes(drawn_schemes: Sequence[DrawnScheme]) -> str:
     if not all(map(_is_square, all_arrays)):
         notes.append("where contours are long, the two axes have scales of their own")
     return style.escape_dollars("\n".join(notes))
-
-
-make = maker_from_arrays("contours", draw)

@@ -1,25 +1,22 @@
 """Draw the figures of a sweep and write them as files.
 
-Each figure is a module of `normbench.results.figures`. Its function `make` returns the figure of an
-experiment, or None if nothing was recorded for it. An optional function `write_animation` writes
-animations.
+The figures' modules register how each is made, see `material.figure`.
 """
 
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import has_too_many_schemes, merged
-from normbench.results.figures import NAMES, SWEEP_FIGURES
+from normbench.results.figures import FIGURES, NAMES, SWEEP_FIGURES
 from normbench.results.figures.base import output
 from normbench.results.figures.base.forks import map_forked
-from normbench.results.figures.base.material import Options, gridless, skip_reasons
+from normbench.results.figures.base.material import MAKERS, Maker, Options, gridless, skip_reasons
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep
@@ -37,8 +34,7 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
         name: a key of `NAMES`.
         options: the options of drawing.
     """
-    drawn_figure: Figure | None = _module(name).make(merged(sweep), experiment, options)
-    return drawn_figure
+    return _maker(name).make(merged(sweep), experiment, options)
 
 
 def missing_figure_message(sweep: Sweep, name: str) -> str:
@@ -58,10 +54,9 @@ def missing_figure_message(sweep: Sweep, name: str) -> str:
     reasons_by_note = (skip_reasons(note, name) for note in notes)
     explanation += "".join(f", {reason}" for reason in sorted({*chain(*reasons_by_note)}))
     # Some figures give their own reasons; that every scheme diverged is a reason already.
-    if hasattr(_module(name), "why_not") and verdicts != {names.DIVERGED}:
-        reasons = [
-            _module(name).why_not(merged(sweep), experiment) for experiment in sweep.experiments
-        ]
+    why_not = _maker(name).why_not
+    if why_not and verdicts != {names.DIVERGED}:
+        reasons = [why_not(merged(sweep), experiment) for experiment in sweep.experiments]
         explanation += "".join(f", {reason}" for reason in dict.fromkeys(chain(*reasons)))
     elif gridless(sweep.of_role(names.SCHEME)).all() and name in STEP_SIZE_FIGURES:
         explanation += ", the optimizer finds its own step sizes"
@@ -74,12 +69,13 @@ def missing_figure_message(sweep: Sweep, name: str) -> str:
 def load(figure_names: Sequence[str]) -> None:
     """Load the modules of figures in advance."""
     for name in figure_names:
-        _module(name)
+        _maker(name)
 
 
-def _module(name: str) -> Any:
-    """Return the module of a figure."""
-    return import_module(f"normbench.results.figures.{name}")
+def _maker(name: str) -> Maker:
+    """Return how a figure is made; its module is loaded."""
+    import_module(f"normbench.results.figures.{FIGURES[name].module}")
+    return MAKERS[name]
 
 
 def write(
@@ -127,10 +123,10 @@ def write(
             return []
         folder.mkdir(parents=True, exist_ok=True)
         files = output.save(drawn_figure, folder / file_stem, provenance, file_formats)
-        if hasattr(_module(name), "write_animation"):
-            files += _module(name).write_animation(
-                merged(sweep), experiment, folder / file_stem, provenance, file_formats
-            )
+        write_gif = _maker(name).write_gif
+        if write_gif and "png" in file_formats:
+            files.append(folder / f"{file_stem}.gif")
+            write_gif(merged(sweep), experiment, files[-1], provenance)
         return files
 
     has_several = len(sweep.experiments) > 1

@@ -84,27 +84,30 @@ def draw(
         shape: the format of the figure.
     """
     looks = style.looks_by_scheme(rows)
-    bands = [
-        (str(name), problem_rows) for name, problem_rows in rows.groupby("problem", sort=False)
-    ]
+    problem_names = list(dict.fromkeys(rows["problem"]))
+    # The rows of a problem stand together; an empty line follows each problem.
+    rows = rows.sort_values(
+        "problem", key=lambda names: names.map(problem_names.index), kind="stable"
+    )
+    lines = np.arange(len(rows)) + rows["problem"].map(problem_names.index).to_numpy()
+    bands = pd.Series(lines).groupby(rows["problem"].to_numpy(), sort=False)
     panel_width = shape.width / min(2, shape.columns)
-    problem_labels = [style.wrap_text(name, 0.36 * panel_width, shape.font) for name, _ in bands]
-    line_count = sum(len(problem_rows) + 1 for _, problem_rows in bands)
-    max_label_lines = max(label.count("\n") + 2 for label in problem_labels)
+    labels = [style.wrap_text(str(name), 0.36 * panel_width, shape.font) for name in problem_names]
+    line_count = len(rows) + len(labels)
+    max_label_lines = max(label.count("\n") + 2 for label in labels)
     # A problem's band, a line for each scheme and an empty one, is as high as its label.
     line_height = max(0.85, 1.2 * max_label_lines / (len(looks) + 1)) * shape.font / 72  # inches
-    # `line_count` includes the empty line after each band.
     height = line_height * line_count + AXIS_TEXT_LINES * shape.font / 72
     with style.figure_style(shape):
         figure, axes = style.panels(2, shape, title, height / panel_width, sharey=True)
         # Excess below `TIED` is not distinguished; of the iterations, only 0 has no place.
-        _draw_panel(axes[0], bands, looks, ("excess",), names.TIED, shape)
-        _draw_panel(axes[1], bands, looks, ("median", "q1", "q3"), 0.0, shape)
+        _draw_panel(axes[0], rows, lines, looks, ("excess",), names.TIED, shape)
+        _draw_panel(axes[1], rows, lines, looks, ("median", "q1", "q3"), 0.0, shape)
+        for axis in axes:
+            for last_line in bands.max()[:-1]:
+                axis.axhline(last_line + 1, color="0.85", lw=0.8, label="_between")
         axes[0].set_ylim(line_count - 0.5, -1)
-        axes[0].set_yticks(
-            [heights.mean() for heights in _line_heights(bands)],
-            map(style.escape_dollars, problem_labels),
-        )
+        axes[0].set_yticks(bands.mean(), map(style.escape_dollars, labels))
         axes[0].set_xlabel(
             f"share of the excess cost left (zero weights: 1)\nat the {step_name} step size"
         )
@@ -121,22 +124,6 @@ def draw(
     return figure
 
 
-def _line_heights(bands: Sequence[tuple[str, pd.DataFrame]]) -> list[Any]:
-    """Return the vertical positions of the lines of each band: 0, 1, 2 ... from the top down.
-
-    One position between two bands stays empty.
-
-    Args:
-        bands: the name and the rows of each problem; each row has a line.
-    """
-    row_counts = [len(problem_rows) for _, problem_rows in bands]
-    first_heights = np.cumsum([0, *(row_count + 1 for row_count in row_counts)])
-    return [
-        first_height + np.arange(row_count)
-        for first_height, row_count in zip(first_heights, row_counts)
-    ]
-
-
 def _marker(look: Look, shape: Shape, **marker_options: Any) -> Line2D:
     """Return a scheme's marker, without a position."""
     size = 0.6 * shape.font
@@ -145,7 +132,8 @@ def _marker(look: Look, shape: Shape, **marker_options: Any) -> Line2D:
 
 def _draw_panel(
     axis: Any,
-    bands: Sequence[tuple[str, pd.DataFrame]],
+    rows: pd.DataFrame,
+    lines: Any,
     looks: Mapping[str, Look],
     columns: Sequence[str],
     floor: float,
@@ -155,37 +143,30 @@ def _draw_panel(
 
     Args:
         axis: the panel.
-        bands: the name and the rows of each problem.
+        rows: the rows of problems and schemes (n,).
+        lines: the vertical position of each row (n,).
         looks: the look of each scheme, by name.
         columns: the column of the number, or three columns: of the number and of its quartiles.
         floor: numbers up to this one are not distinguished; they share a column at the left.
         shape: the format of the figure.
     """
-    rows = pd.concat([problem_rows for _, problem_rows in bands])
-    outcomes = [outcome_text(row, column, floor) for row in as_rows(rows) for column in columns]
-    # Row by row: the number, then its quartiles.
-    all_positions = np.array(
-        _set_log_scale(axis, rows[list(columns)].to_numpy(dtype=float).ravel(), outcomes)
+    outcomes = [[outcome_text(row, column, floor) for column in columns] for row in as_rows(rows)]
+    values = rows[list(columns)].to_numpy(dtype=float)
+    all_positions = np.reshape(
+        _set_log_scale(axis, values.ravel(), np.ravel(outcomes).tolist()), values.shape
     )
-    heights = np.concatenate(_line_heights(bands))
-    for row, positions, outcome, height in zip(
-        as_rows(rows),
-        all_positions.reshape(len(rows), -1),
-        outcomes[:: len(columns)],  # of the numbers, without those of the quartiles
-        heights,
+    for scheme, positions, (outcome, *_), line in zip(
+        rows["scheme"], all_positions, outcomes, lines
     ):
-        look = looks[row["scheme"]]
+        look = looks[scheme]
         # A hollow marker is an outcome right of the numbers; small numbers keep a filled one.
-        mark = _marker(
-            look, shape, label="_value", mfc="none" if outcome in OUTCOME_TEXTS else look.color
-        )
-        mark.set_data([positions[0]], [height])
+        face = "none" if outcome in OUTCOME_TEXTS else look.color
+        mark = _marker(look, shape, label="_value", mfc=face)
+        mark.set_data([positions[0]], [line])
         axis.add_line(mark)
         # Without quartiles, or with equal ones, there is no line.
         if positions.min() < positions.max():
-            axis.plot(positions[1:], [height] * 2, color=look.color, lw=1, label="_quartiles")
-    for band in _line_heights(bands)[:-1]:
-        axis.axhline(band[-1] + 1, color="0.85", lw=0.8, label="_between")
+            axis.plot(positions[1:], [line] * 2, color=look.color, lw=1, label="_quartiles")
     axis.grid(False, axis="y")
     axis.tick_params(axis="y", length=0)
 
@@ -233,40 +214,34 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
     ticks.set_log_ticks(axis.xaxis, max_powers=5)
     # Without any number, the axis has no ticks but those of the outcomes.
     tick_values = list(axis.get_xticks()) if finite_values else []
-    tick_labels = [label.get_text() for label in axis.get_xticklabels()] if finite_values else []
+    tick_labels = [label.get_text() for label in axis.get_xticklabels()]
     column_width = max(high / low, 10.0) ** 0.17  # a factor: 17 percent of the numbers' axis
     right_outcomes = [outcome for outcome in OUTCOME_TEXTS if outcome in outcomes]
-    left_outcomes = [
-        outcome for outcome in dict.fromkeys(outcomes) if outcome and outcome not in OUTCOME_TEXTS
-    ]
+    left_outcomes = sorted({*outcomes} - {*OUTCOME_TEXTS, ""})  # one at most
     # The middles of the columns: right of `high` one after another, and one left of `low`.
-    outcome_positions = {
-        outcome: high * column_width ** (number + 0.5)
-        for number, outcome in enumerate(right_outcomes)
-    }
-    outcome_positions |= dict.fromkeys(left_outcomes, low / column_width**0.5)
+    outcome_positions = dict.fromkeys(left_outcomes, low / column_width**0.5)
+    for number, outcome in enumerate(right_outcomes):
+        outcome_positions[outcome] = high * column_width ** (number + 0.5)
     axis.set_xlim(
         low / column_width ** len(left_outcomes), high * column_width ** len(right_outcomes)
     )
     clearance = column_width**0.25  # a number this close to an edge would touch the outcome's text
-    tick_limits = (
-        low * (clearance if left_outcomes else 1),
-        high / (clearance if right_outcomes else 1),
-    )
-    visible_ticks = [
-        (tick, text)
+    lowest_tick = low * (clearance if left_outcomes else 1)
+    highest_tick = high / (clearance if right_outcomes else 1)
+    texts = {
+        tick: text
         for tick, text in zip(tick_values, tick_labels)
-        if tick_limits[0] <= tick <= tick_limits[1]
-    ]
-    tick_values, tick_labels = map(list, zip(*visible_ticks)) if visible_ticks else ([], [])
-    outcome_labels = [outcome.replace(" ", "\n") for outcome in outcome_positions]
-    axis.set_xticks([*tick_values, *outcome_positions.values()], [*tick_labels, *outcome_labels])
+        if lowest_tick <= tick <= highest_tick
+    }
+    texts |= {x: outcome.replace(" ", "\n") for outcome, x in outcome_positions.items()}
+    axis.set_xticks(list(texts), list(texts.values()))
     # A line at each edge between the numbers and the columns of outcomes.
     for edge in [high] * bool(right_outcomes) + [low] * bool(left_outcomes):
         axis.axvline(edge, color="0.6", lw=0.8, label="_edge")
     return [outcome_positions.get(outcome, value) for value, outcome in zip(values, outcomes)]
 
 
+@material.figure("overview")
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of a whole sweep; None for fewer than two problems.
 

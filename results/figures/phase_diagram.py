@@ -26,17 +26,20 @@ from normbench.results.compare.reached import (
 )
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
-from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
+from normbench.results.figures.step_sizes import (
+    FINAL_COST,
+    LARGEST_CONVERGENT,
+    LARGEST_TEXT,
+    STEP_SIZE,
+    THRESHOLD,
+)
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE
 
-FINAL_COST = names.FINAL_COST.column
 # Marks of cells that replace the verdict; they point to the step sizes that do better.
-TOO_SMALL, TOO_LARGE = (
-    "too small: not converged below any that converges",
-    "too large: ends above the start",
-)
+TOO_SMALL = "too small: not converged below any that converges"
+TOO_LARGE = "too large: ends above the start"
 CELL_MARKS = {
     **{verdict: (marker, "white") for verdict, (_, marker) in VERDICT_LOOKS.items()},
     TOO_SMALL: (">", "white"),
@@ -56,9 +59,13 @@ UNKNOWN_BAND = ("excess not known", "#c2c2c2")
 CELL_COLORS = {label: color for _, label, color in EXCESS_BANDS} | dict([UNKNOWN_BAND])
 CELL_COLORS |= {names.BY_ROUNDING: "#ffffff", names.DIVERGED: style.ALARM_RED}
 CELL_COLORS |= {names.FAILED: VERDICT_LOOKS[names.FAILED][0]}
+LIMIT_STYLES: dict[str, dict[str, Any]] = {
+    "threshold": {"color": "black", "lw": 1.8},
+    "largest": {"color": "black", "ls": ":", "lw": 1.5},
+}
 MODEL_PREFIX = "model."  # of a setting of the model in a label
-INSIDE_SEPARATOR = " / "
 NETWORK_ROWS = "inputs /\ninside"  # of the network; in two lines, for few rows
+MERGE_RULE = "the worst verdict, the smallest step up to which all converge, the median of 2/L"
 Row = dict[Any, Any]
 
 
@@ -80,42 +87,40 @@ def draw(
         shape: the format of the figure.
     """
     scheme_groups = group_equal_schemes(steps, schemes)
+    labels = [[split_label(str(row["label"])) for row in group] for group in scheme_groups]
     row_labels = [
-        style.join_names([row_label(str(row["label"])) for row in equal_schemes])
-        for equal_schemes in scheme_groups
+        style.escape_dollars(style.join_names([" / ".join(filter(None, parts)) for parts in group]))
+        for group in labels
     ]
     # All rows are as high as the label with most lines needs.
     max_lines = max([2, *(name.count("\n") + 1 for name in row_labels)])
     height = (len(scheme_groups) + 1) * max_lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
+    step_sizes = np.unique(steps[STEP_SIZE])
     with style.figure_style(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        step_sizes = np.unique(steps[STEP_SIZE])
         axis.set_xscale("log")
         axis.grid(False)
         axis.set_xlim(_cell_edges(step_sizes)[0], _cell_edges(step_sizes)[-1])
-        drawn_names = _draw_cells(axis, steps, scheme_groups, step_sizes, shape)
+        drawn_colors = _draw_cells(axis, steps, scheme_groups, step_sizes, shape)
         # Equal schemes have equal limits: those of the first are drawn.
         for row_index, (scheme, *_) in enumerate(scheme_groups):
-            drawn_names |= _draw_limits(axis, row_index, scheme, steps)
+            _draw_limits(axis, row_index, scheme, steps)
         axis.set_ylim(len(scheme_groups) - 0.5, -0.5)
-        axis.set_yticks(
-            range(len(scheme_groups)), [style.escape_dollars(name) for name in row_labels]
-        )
+        axis.set_yticks(range(len(scheme_groups)), row_labels)
         ticks.set_log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
-        # Labels with a part on the inside are of networks.
-        if any(split_label(str(row["label"]))[1] for row, *_ in scheme_groups):
+        if any(inside for (_, inside), *_ in labels):
             axis.set_ylabel(NETWORK_ROWS)
-            _separate_inputs(axis, scheme_groups)
-        _add_legend(figure, drawn_names, schemes, shape)
+            # A line separates the rows of one scheme of the inputs from those of the next one.
+            for row_index, (above, below) in enumerate(pairwise(group[0][0] for group in labels)):
+                if above != below:
+                    axis.axhline(row_index + 0.5, color="black", lw=1.2, label="_inputs", zorder=3)
+        _add_legend(figure, axis, drawn_colors, schemes, shape)
         notes = []
         if (schemes.get(names.MINIMUM_REACHED.column, pd.Series(dtype=str)) == "false").any():
             notes.append(material.LOWEST_COST_NOTE)
         if repeats := distinct_repeats(schemes):
-            merge_rule = (
-                "the worst verdict, the smallest step up to which all converge, the median of 2/L"
-            )
-            notes.append(f"over {repeats[-1]}: {merge_rule}")
+            notes.append(f"over {repeats[-1]}: {MERGE_RULE}")
         if notes:
             style.add_note(figure, shape, "\n".join(notes))
     return figure
@@ -133,24 +138,6 @@ def split_label(label: str) -> tuple[str, str]:
     return ", ".join(inputs), ", ".join(part.removeprefix("normalize=") for part in inside)
 
 
-def row_label(label: str) -> str:
-    """Return the label of a row; for a network the two parts of `split_label`, separated."""
-    return INSIDE_SEPARATOR.join(filter(None, split_label(label)))
-
-
-def _separate_inputs(axis: Any, scheme_groups: Sequence[list[Row]]) -> None:
-    """Draw a line between the rows of one scheme of the inputs and those of the next one.
-
-    Args:
-        axis: the panel.
-        scheme_groups: for each row of the figure, the schemes that share it.
-    """
-    input_schemes = [split_label(str(row["label"]))[0] for row, *_ in scheme_groups]
-    for row_index, (above, below) in enumerate(pairwise(input_schemes)):
-        if above != below:
-            axis.axhline(row_index + 0.5, color="black", lw=1.2, label="_inputs", zorder=3)
-
-
 def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
     """Return the mark of each step size of a scheme: its verdict, `TOO_SMALL`, or `TOO_LARGE`.
 
@@ -164,30 +151,20 @@ def classify_steps(scheme_steps: pd.DataFrame, scheme: Row) -> list[str]:
         scheme_steps: the step rows of one scheme.
         scheme: the row of the scheme, with the cost at the start.
     """
-    converged = scheme_steps.loc[scheme_steps["verdict"] == names.CONVERGED, STEP_SIZE]
+    verdicts, sizes = scheme_steps["verdict"], scheme_steps[STEP_SIZE]
     metric = compared_metric(scheme)
     missing = pd.Series(float("nan"), index=scheme_steps.index)
     ends = scheme_steps.get(names.final_metric(metric).column, missing)
-    ends = ends.where(~scheme_steps["verdict"].isin(names.UNRANKED)).astype(float)
+    ends = ends.where(~verdicts.isin(names.UNRANKED)).astype(float)
     start = number_in(scheme, material.START_COST_COLUMN)
     # False where a cost is NaN: the run diverged, ends by rounding, or the start's cost is unknown.
     ends_above_start = (ends - start > names.TIED * abs(start)) & (metric is names.TRAIN_COST)
-    if len(converged):
-        reference_step = float(converged.min())
-    else:
-        # Without any finite cost, no step size lies below 0.
-        reference_step = (
-            float(scheme_steps.loc[ends.idxmin(), STEP_SIZE]) if ends.notna().any() else 0.0
-        )
-    is_below_reference = (scheme_steps["verdict"] == names.NOT_CONVERGED).to_numpy() & (
-        scheme_steps[STEP_SIZE] < reference_step
-    ).to_numpy()
-    return [
-        TOO_LARGE if too_large else TOO_SMALL if too_small else str(verdict)
-        for verdict, too_large, too_small in zip(
-            scheme_steps["verdict"], ends_above_start, is_below_reference
-        )
-    ]
+    good_sizes = sizes[verdicts == names.CONVERGED]
+    if good_sizes.empty:  # the lowest final cost; none without any finite cost
+        good_sizes = sizes[ends == ends.min()][:1]
+    is_too_small = (verdicts == names.NOT_CONVERGED) & (sizes < good_sizes.min())
+    marks = verdicts.astype(str).mask(is_too_small, TOO_SMALL).mask(ends_above_start, TOO_LARGE)
+    return list(marks)
 
 
 def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
@@ -203,38 +180,33 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
     Returns:
         For each row of the figure, the rows of the schemes that share it.
     """
-    groups: list[tuple[Any, list[Row]]] = []
-    for row in _ordered(schemes):
+    rows = _ordered(schemes)
+    # By label: what the cells and marks show except the excess, and the compared numbers.
+    drawn_values: dict[str, list[Any]] = {}
+    numbers: dict[str, Any] = {}
+    for row in rows:
         scheme_steps = steps[steps["label"] == row["label"]].sort_values(STEP_SIZE)
+        marks = classify_steps(scheme_steps, row)
         threshold = number_in(row, THRESHOLD)
-        has_threshold = not np.isnan(threshold)
-        # What the cells and marks show, except the excess.
-        drawn_values = [
+        is_compared = ~(scheme_steps[STEP_SIZE] > threshold)
+        costs = scheme_steps[FINAL_COST].where(scheme_steps["verdict"] != names.BY_ROUNDING)
+        drawn_values[row["label"]] = [
             row.get(names.STEP_TAG.column),
             *scheme_steps[STEP_SIZE],
-            *classify_steps(scheme_steps, row),
+            *marks,
         ]
-        deterministic_steps = (
-            scheme_steps[scheme_steps[STEP_SIZE] <= threshold] if has_threshold else scheme_steps
+        # Missing numbers are equal.
+        numbers[row["label"]] = np.array([threshold, *costs[is_compared]], dtype=float)
+
+    def is_equal(row: Row, other: Row) -> bool:
+        own, others = numbers[row["label"]], numbers[other["label"]]
+        return (
+            drawn_values[row["label"]] == drawn_values[other["label"]]
+            and len(own) == len(others)
+            and np.allclose(own, others, rtol=EQUAL_TOLERANCE, atol=0, equal_nan=True)
         )
-        costs = (
-            deterministic_steps[FINAL_COST]
-            .where(deterministic_steps["verdict"] != names.BY_ROUNDING)
-            .fillna(np.inf)  # missing costs are equal
-        )
-        compared_numbers = np.array([*([threshold] if has_threshold else []), *costs], dtype=float)
-        for (group_values, group_numbers), equal_schemes in groups:
-            same_drawing = drawn_values == group_values and len(compared_numbers) == len(
-                group_numbers
-            )
-            if same_drawing and np.allclose(
-                compared_numbers, group_numbers, rtol=EQUAL_TOLERANCE, atol=0
-            ):
-                equal_schemes.append(row)
-                break
-        else:  # the scheme equals none before it
-            groups.append(((drawn_values, compared_numbers), [row]))
-    return [equal_schemes for _, equal_schemes in groups]
+
+    return style.group_equal(rows, is_equal)
 
 
 def _ordered(schemes: pd.DataFrame) -> list[Row]:
@@ -246,35 +218,30 @@ def _ordered(schemes: pd.DataFrame) -> list[Row]:
     """
     by_threshold = THRESHOLD in schemes
     rows = as_rows(schemes.sort_values(THRESHOLD, kind="stable") if by_threshold else schemes)
-    if any(split_label(str(row["label"]))[1] for row in rows):
-        inputs = [split_label(str(row["label"]))[0] for row in rows]
-        # For each name, minus the number of rows below its first row: it increases downwards. From
-        # the last row up, because in a dictionary the latest entry of a key stays.
-        first_rows = {name: -number for number, name in enumerate(reversed(inputs))}
+    parts = {row["label"]: split_label(str(row["label"])) for row in rows}
+    if any(inside for _, inside in parts.values()):
+        inputs = list(dict.fromkeys(inputs for inputs, _ in parts.values()))
         # Stable: within a scheme of the inputs, rows keep their order.
-        return sorted(rows, key=lambda row: first_rows[split_label(str(row["label"]))[0]])
+        return sorted(rows, key=lambda row: inputs.index(parts[row["label"]][0]))
     if not any(map(passes.is_batched, rows)):
         return rows
-    # The position of each normalizer's first row, as above.
-    first_rows = {row["normalizer"]: -number for number, row in enumerate(reversed(rows))}
-    return sorted(rows, key=lambda row: (first_rows[row["normalizer"]], passes.batch_size(row)))
+    normalizers = list(dict.fromkeys(row["normalizer"] for row in rows))
+    return sorted(
+        rows, key=lambda row: (normalizers.index(row["normalizer"]), passes.batch_size(row))
+    )
 
 
 def _cell_edges(step_sizes: Any) -> Any:
     """Return the edges (S + 1,) of cells on a logarithmic axis, each around one of S step sizes.
 
-    An inner edge is the geometric mean of two neighbours. A single cell spans a factor of 9.
+    An inner edge is the geometric mean of two neighbours; the outer edges are as far from the first
+    and the last step size. A single cell spans a factor of 9.
     """
-    log_sizes = np.log10(step_sizes)
-    if len(log_sizes) == 1:
+    if len(step_sizes) == 1:
         return np.array([step_sizes[0] / 3, step_sizes[0] * 3])
-    midpoints = (log_sizes[1:] + log_sizes[:-1]) / 2
-    # The outer edges are as far from the first and the last step size as the inner ones.
-    outer_edges = (
-        [log_sizes[0] - (midpoints[0] - log_sizes[0])],
-        [log_sizes[-1] + (log_sizes[-1] - midpoints[-1])],
-    )
-    return 10 ** np.concatenate([outer_edges[0], midpoints, outer_edges[1]])
+    logs = np.log10(step_sizes)
+    middles = (logs[1:] + logs[:-1]) / 2
+    return 10 ** np.r_[2 * logs[0] - middles[0], middles, 2 * logs[-1] - middles[-1]]
 
 
 def band_label(step: Row, scheme: Row) -> str:
@@ -302,7 +269,7 @@ def _draw_cells(
     step_sizes: Any,
     shape: Shape,
 ) -> set[str]:
-    """Draw the cells and their marks.
+    """Draw the cells and their marks; return the drawn colours, keys of `CELL_COLORS`.
 
     Args:
         axis: the panel, with the limits of the step sizes set.
@@ -310,9 +277,6 @@ def _draw_cells(
         scheme_groups: for each row of the figure, the schemes that share it.
         step_sizes: all step sizes (S,), increasing.
         shape: the format of the figure.
-
-    Returns:
-        The names of the drawn colours and marks, keys of `CELL_COLORS` and `CELL_MARKS`.
     """
     cell_labels = list(CELL_COLORS)
     # The index in `cell_labels` of each cell's colour; NaN for a step size that was not tried.
@@ -320,17 +284,14 @@ def _draw_cells(
     # The step size and the row of each cell, by its mark.
     marked_cells: dict[str, list[tuple[float, int]]] = {}
     for row_index, (scheme, *_) in enumerate(scheme_groups):
-        scheme_steps = steps[
-            (steps["label"] == scheme["label"]) & steps["verdict"].isin(list(VERDICT_LOOKS))
-        ]
-        scheme_steps = scheme_steps.sort_values(STEP_SIZE)
+        is_of_scheme = (steps["label"] == scheme["label"]) & steps["verdict"].isin([*VERDICT_LOOKS])
+        scheme_steps = steps[is_of_scheme].sort_values(STEP_SIZE)
         best_step = number_in(scheme, names.STEP_TAG.column)
         step_marks = []
         for row, step_mark in zip(as_rows(scheme_steps), classify_steps(scheme_steps, scheme)):
             step_size, verdict = row[STEP_SIZE], row["verdict"]
-            color_codes[row_index, np.searchsorted(step_sizes, step_size)] = cell_labels.index(
-                band_label(row, scheme)
-            )
+            column = np.searchsorted(step_sizes, step_size)
+            color_codes[row_index, column] = cell_labels.index(band_label(row, scheme))
             # The tag has six digits. A best step size whose run ends above the start gets no star.
             is_best = np.isclose(best_step, step_size, rtol=1e-5) and verdict not in names.UNRANKED
             is_best = is_best and material.ends_at_or_below_start(scheme, row[FINAL_COST])
@@ -351,17 +312,9 @@ def _draw_cells(
     for row_index in range(len(scheme_groups) - 1):
         axis.axhline(row_index + 0.5, color="white", lw=3, label="_between")
     for mark_name, cells in marked_cells.items():
-        axis.plot(
-            *zip(*cells),
-            zorder=5,
-            clip_on=False,
-            label=f"_{mark_name}",
-            **_mark_style(mark_name, shape),
-        )
-    return {
-        *marked_cells,
-        *(cell_labels[int(code)] for code in color_codes[~np.isnan(color_codes)]),
-    }
+        mark_style = _mark_style(mark_name, shape) | {"zorder": 5, "clip_on": False}
+        axis.plot(*zip(*cells), label=f"_{mark_name}", **mark_style)
+    return {cell_labels[int(code)] for code in color_codes[~np.isnan(color_codes)]}
 
 
 def _draw_spans(
@@ -382,14 +335,13 @@ def _draw_spans(
         step_sizes = [step_size for step_size, _ in group]
         if len(step_sizes) > 1:
             ends = [step_sizes[0], step_sizes[-1]]
-            # A white line with a black edge.
-            axis.plot(ends, [row_index] * 2, color="black", lw=2.6, zorder=4, label="_span")
-            axis.plot(ends, [row_index] * 2, color="white", lw=1.4, zorder=4, label="_span")
+            for color, width in (("black", 2.6), ("white", 1.4)):  # white with a black edge
+                axis.plot(ends, [row_index] * 2, color=color, lw=width, zorder=4, label="_span")
         middle_marks.append((step_sizes[len(step_sizes) // 2], step_mark))
     return middle_marks
 
 
-def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) -> set[str]:
+def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) -> None:
     """Draw 2/L in the upper half of a scheme's row, the largest converged step in the lower half.
 
     Separate halves keep close limits distinct. If 2/L is beyond the axis, an arrow points to it.
@@ -400,126 +352,74 @@ def _draw_limits(axis: Any, row_index: int, scheme: Row, steps: pd.DataFrame) ->
         row_index: the number of the row.
         scheme: the row of the scheme.
         steps: the step rows of all schemes.
-
-    Returns:
-        The names of the drawn limits for the legend, `THRESHOLD` and `LARGEST_CONVERGENT`.
     """
-    upper_half, lower_half, drawn_limits = (
-        [row_index - 0.46, row_index],
-        [row_index, row_index + 0.46],
-        set(),
-    )
+
+    def draw_limit(name: str, step_size: float, ends: list[float], halo: float) -> None:
+        axis.plot([step_size] * 2, ends, color="white", lw=halo, label=f"_{name}")
+        axis.plot([step_size] * 2, ends, label=f"_{name}", **LIMIT_STYLES[name])
+
+    def write(text: str, x: float, alignment: str, **coordinates: Any) -> None:
+        text_style: Any = {"ha": alignment, "va": "bottom", "fontsize": "small"}
+        text_style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+        offset = (3 if alignment == "left" else -3, 1)
+        place: Any = {"xytext": offset, "textcoords": "offset points", **coordinates}
+        axis.annotate(text, (x, row_index + 0.46), **place, **text_style)
+
     threshold, largest_step = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST_CONVERGENT)
     # A 2/L that is not known is NaN: all conditions on it are false.
     low, high = axis.get_xlim()
+    row_transform = axis.get_yaxis_transform()
     if low <= threshold <= high:
-        for color, width in (("white", 4.0), ("black", 1.8)):
-            axis.plot([threshold] * 2, upper_half, color=color, lw=width, label="_threshold")
-        drawn_limits.add(THRESHOLD)
+        draw_limit("threshold", threshold, [row_index - 0.46, row_index], 4.0)
     elif threshold > high:
-        row_transform = axis.get_yaxis_transform()
-        _write_in_row(
-            axis,
-            f"2/L = {ticks.short_text(threshold)} →",
-            1,
-            row_index,
-            "right",
-            xycoords=row_transform,
-        )
+        write(f"2/L = {ticks.short_text(threshold)} →", 1, "right", xycoords=row_transform)
     elif threshold < low:
-        row_transform = axis.get_yaxis_transform()
-        _write_in_row(
-            axis, f"← 2/L = {ticks.short_text(threshold)}", 0, row_index, xycoords=row_transform
-        )
-    converged_steps = steps[
-        (steps["label"] == scheme["label"]) & (steps["verdict"] == names.CONVERGED)
-    ]
+        write(f"← 2/L = {ticks.short_text(threshold)}", 0, "left", xycoords=row_transform)
+    is_converged = (steps["label"] == scheme["label"]) & (steps["verdict"] == names.CONVERGED)
     # Not drawn if the merged verdict of that step size, the worst of all splits, is another one.
-    if np.isclose(converged_steps[STEP_SIZE].astype(float), largest_step, rtol=1e-5).any():
-        for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
-            axis.plot(
-                [largest_step] * 2, lower_half, color=color, ls=line, lw=width, label="_largest"
-            )
-        drawn_limits.add(LARGEST_CONVERGENT)
+    if np.isclose(steps.loc[is_converged, STEP_SIZE].astype(float), largest_step, rtol=1e-5).any():
+        draw_limit("largest", largest_step, [row_index, row_index + 0.46], 3.0)
         # Censored: no larger step size failed, so that this one is a lower bound.
         if scheme.get(names.CENSORED.column) == "true":
-            _write_in_row(axis, ">=", largest_step, row_index)
-    return drawn_limits
+            write(">=", largest_step, "left")
 
 
-def _write_in_row(
-    axis: Any, text: str, x: float, row_index: int, alignment: str = "left", **position_options: Any
+def _add_legend(
+    figure: Figure, axis: Any, drawn_colors: set[str], schemes: pd.DataFrame, shape: Shape
 ) -> None:
-    """Write a text at the lower edge of a row.
-
-    Args:
-        axis: the panel.
-        text: the text.
-        x: the horizontal position.
-        row_index: the number of the row.
-        alignment: the side of the text that is at x, `left` or `right`.
-        **position_options: more arguments of `annotate`, such as the coordinates of x.
-    """
-    axis.annotate(
-        text,
-        (x, row_index + 0.46),
-        xytext=(3 if alignment == "left" else -3, 1),
-        textcoords="offset points",
-        ha=alignment,
-        va="bottom",
-        fontsize="small",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-        **position_options,
-    )
-
-
-def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
-    """Add a legend of the drawn colours and marks.
+    """Add a legend of the drawn colours and marks: colours alone, then verdicts, then others.
 
     Args:
         figure: the figure.
-        drawn_names: from `_draw_cells` and `_draw_limits`.
+        axis: the panel, with all marks.
+        drawn_colors: from `_draw_cells`.
         schemes: the scheme rows, which decide how the best step size and 2/L are called.
         shape: the format of the figure.
     """
-    handles: list[Any] = []
-    # First colours alone, then verdicts with their marks, some of which have a colour, too.
-    labels = [label for label in CELL_COLORS if label in drawn_names and label not in VERDICT_LOOKS]
-    for label in labels:
-        handles.append(_cell_handle(CELL_COLORS[label], shape))
-    for label in (label for label in VERDICT_LOOKS if label in drawn_names):
-        mark = Line2D([], [], **_mark_style(label, shape))
-        labels.append(label)
-        handles.append(
-            (_cell_handle(CELL_COLORS[label], shape), mark) if label in CELL_COLORS else mark
-        )
-    mark_labels = {
+    drawn_marks = {line.get_label().removeprefix("_") for line in axis.lines}
+    swatch: Any = {"marker": "s", "ls": "", "ms": 1.3 * shape.font, "mec": "0.6"}
+    swatches = {name: Line2D([], [], color=color, **swatch) for name, color in CELL_COLORS.items()}
+    marks = {name: Line2D([], [], **_mark_style(name, shape)) for name in CELL_MARKS}
+    marks |= {name: Line2D([], [], **look) for name, look in LIMIT_STYLES.items()}
+    entries: dict[str, Any] = {  # the handle by the text
+        label: swatches[label]
+        for label in CELL_COLORS
+        if label in drawn_colors and label not in VERDICT_LOOKS
+    }
+    for verdict in VERDICT_LOOKS:
+        if verdict in drawn_marks | drawn_colors:
+            # Some verdicts have a colour, too.
+            handles = [swatches[verdict]] if verdict in swatches else []
+            entries[verdict] = (*handles, marks[verdict]) if handles else marks[verdict]
+    texts = {
         TOO_SMALL: TOO_SMALL,
         TOO_LARGE: TOO_LARGE,
         "best": material.best_step_label(schemes),
+        "threshold": material.threshold_label(schemes),
+        "largest": LARGEST_TEXT,
     }
-    mark_entries = [
-        (mark_name, mark_label, _mark_style(mark_name, shape))
-        for mark_name, mark_label in mark_labels.items()
-    ]
-    mark_entries += [
-        (THRESHOLD, material.threshold_label(schemes), {"color": "black", "lw": 1.8}),
-        (
-            LARGEST_CONVERGENT,
-            "largest step that converges",
-            {"color": "black", "ls": ":", "lw": 1.5},
-        ),
-    ]
-    for mark_name, mark_label, look in mark_entries:
-        if mark_name in drawn_names:
-            labels.append(mark_label)
-            handles.append(Line2D([], [], **look))
-    style.add_legend(figure, shape, handles, labels)
-
-
-def _cell_handle(color: str, shape: Shape) -> Line2D:
-    """Return the legend handle of a colour of cells."""
-    return Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color, mec="0.6")
+    entries |= {text: marks[name] for name, text in texts.items() if name in drawn_marks}
+    style.add_legend(figure, shape, list(entries.values()), list(entries))
 
 
 def _mark_style(mark_name: str, shape: Shape) -> dict[str, Any]:
@@ -529,18 +429,16 @@ def _mark_style(mark_name: str, shape: Shape) -> dict[str, Any]:
     return {"marker": marker, "color": color, "ms": size, "ls": "", "mec": "black", "mew": 0.6}
 
 
+@material.figure("phase_diagram")
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment, None without step sizes.
 
     A least cost that was not solved for becomes the lowest cost that any run of the experiment saw.
     """
+    steps, schemes = material.grid_rows(sweep, experiment)
+    if steps.empty or schemes.empty:
+        return None
     source = unmerged(sweep)
     jobs = with_finer_minima([source], source.of_role(names.SCHEME, experiment))
-
-    def draw_over_lowest(
-        steps: pd.DataFrame, schemes: pd.DataFrame, *title: str, **look: Any
-    ) -> Figure:
-        """Return the figure of step and scheme rows over the lowest cost seen."""
-        return draw(steps, with_lowest_seen(schemes, jobs), *title, **look)
-
-    return material.maker_from_steps(draw_over_lowest)(sweep, experiment, options)
+    title = material.title_with_budget(experiment, schemes)
+    return draw(steps, with_lowest_seen(schemes, jobs), title, shape=options.shape)

@@ -11,7 +11,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, passes, problems
 from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import time_to_target
-from normbench.results.figures import components, film, melt, overview, reconstruction
+from normbench.results.figures import film, images, melt, overview
 from normbench.results.figures.base import material
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
@@ -79,13 +79,11 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     left of it.
     """
     rows = material.schemes(merged_sweep, experiment)
-    arrays = material.drawable_arrays(
-        merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True
-    )
+    arrays = material.drawable_arrays(merged_sweep, rows, names.DESCENT_ARRAYS)
     # The scheme with the most excess left comes first; of many, the first and the last are named.
     melts = sorted(
         melt.drawable_schemes(arrays, rows, material.steps(merged_sweep, experiment)),
-        key=_most_excess_first,
+        key=lambda scheme_melt: -scheme_melt.excess_left,
     )
     if len(melts) > MAX_SENTENCES:
         melts = [melts[0], melts[-1]]
@@ -103,18 +101,13 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     return sentences
 
 
-def _most_excess_first(scheme_melt: melt.Melt) -> float:
-    """Return the sort key of a scheme: the one with the most excess left at the end comes first."""
-    return -scheme_melt.excess_left
-
-
 def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Return the sentence on the condition number of the cost in the film's first and last frame.
 
     The film is that of the last scheme that has one.
     """
     rows = material.schemes(merged_sweep, experiment)
-    arrays = material.drawable_arrays(merged_sweep, rows, "film", lambda scheme_arrays: True)
+    arrays = material.drawable_arrays(merged_sweep, rows, "film")
     if not arrays:
         return []
     label, reel, _ = film.last_film(arrays, rows)
@@ -255,11 +248,7 @@ def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
     """
     # The figure shows all components if they are few, else a default number.
     component_count = len(arrays["components"])
-    shown_count = (
-        component_count
-        if component_count <= components.MAX_COMPLETE
-        else components.DEFAULT_COMPONENTS
-    )
+    shown_count = images.shown_components(component_count)
     quantity = f"The share of the variance that {shown_count} components add"
     return quantity, float(arrays["variance"][:shown_count].sum())
 
@@ -272,7 +261,7 @@ def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
             coordinates that each is made of.
     """
     # The reconstructions that the figure shows, as positions in `built`.
-    stages = reconstruction.stages(arrays["count"])
+    stages = images.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))
     error = float(np.linalg.norm(arrays["built"][middle_stage] - arrays["original"]))
@@ -348,6 +337,6 @@ FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "features": _range_of_arrays("features", _widths),
     "projection": _projection,
     "spectrum": _range_of_arrays("spectrum", _direction_count),
-    "components": _range_of_arrays("components", _variance_of_components, components.is_image),
-    "reconstruction": _range_of_arrays("components", _reconstruction_error, components.is_image),
+    "components": _range_of_arrays("components", _variance_of_components, images.is_image),
+    "reconstruction": _range_of_arrays("components", _reconstruction_error, images.is_image),
 }

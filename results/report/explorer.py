@@ -15,6 +15,7 @@ from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import start_ratio
 from normbench.results.figures import contours, melt
 from normbench.results.figures.base import material, output
+from normbench.results.figures.layers import Layers
 from normbench.results.store.rows import number_in
 from normbench.results.store.runs import Sweep
 
@@ -154,7 +155,7 @@ def _seconds(row: Mapping[Any, Any]) -> dict[str, float]:
     return {"fit": float(f"{fit:.3g}"), "step": float(f"{step:.3g}")} if is_timed else {}
 
 
-def _layers(layers: melt.Layers, records: int) -> dict[str, Any]:
+def _layers(layers: Layers, records: int) -> dict[str, Any]:
     """Return a scheme's g drawn layers: for least squares a closed form, else measurements.
 
     A layer is the excess at the start along a direction, or along a group of directions.

@@ -19,7 +19,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
-from normbench.results.figures.transforms import HISTORY_AXES
+from normbench.results.figures.histories import HISTORY_AXES
 from normbench.results.report import inline
 from normbench.results.report import page as report
 from normbench.results.safe import clean

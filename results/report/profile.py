@@ -284,10 +284,10 @@ def _draw(
     Raises:
         ResultsError: The folder cannot be written.
     """
-    from normbench.results.figures import profiles
+    from normbench.results.figures import settings
     from normbench.results.figures.base import output, style
 
-    figure = profiles.draw(table, title, shape=shape or style.SCREEN)
+    figure = settings.draw_profiles(table, title, shape=shape or style.SCREEN)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files = output.save(figure, folder / PROFILES_FILE, facts)

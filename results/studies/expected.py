@@ -1,29 +1,31 @@
 """Compare the numbers that a study's source states with the measured ones."""
 
 import json
-import math
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import zip_longest
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from normbench import names
 from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep, split_command
+from normbench.results.studies.gallery import find_function
+from normbench.settings import find_setting
 
-GALLERY_PACKAGE = (
-    "normbench.results.studies.gallery"  # the functions for numbers that are not recorded
-)
-TEXT_KEYS = ("what", "metric", "name", "says", "why")
-ENTRY_KEYS = (*TEXT_KEYS, "of", "share", "value", "within")
 ENTRY_EXAMPLE = (
     "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
 )
@@ -35,8 +37,17 @@ SETTING_COLUMNS = ("{}", names.setting("{}"), f"{names.TAGS}{{}}")
 METRIC_COLUMNS = (f"{names.METRICS}{{}}", "{}")
 
 
-@dataclass(frozen=True)
-class Expected:
+# What the value of a key must be; the other keys hold words.
+RULES = {
+    "value": "must be a number, or the lowest and the highest as [1, 2]",
+    "within": "must be a number, 0 or more, or a share such as 1%",
+    "share": "must be true or false",
+    "of": "must be settings that pick the runs of a metric, such as {normalizer: standard}",
+}
+Share = Annotated[str, Field(pattern=r"^\d+(\.\d+)?%$")]
+
+
+class Expected(BaseModel):
     """A number that a study's source states, an item of `study.expected`.
 
     quantity: its description, the key `what`. metric: the recorded quantity of the scheme runs with
@@ -48,21 +59,43 @@ class Expected:
     the reason why the measured number differs, if it does.
     """
 
-    quantity: str
-    value: float | tuple[float, float]
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    quantity: str = Field(alias="what", default="")
+    value: FiniteFloat | list[FiniteFloat]
     metric: str = ""
     name: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = Field(alias="of", default={})
     share: bool = False
-    within: float | str = 0.0
+    within: Annotated[FiniteFloat, Field(ge=0)] | Share = 0.0
     says: str = ""
     why: str = ""
+
+    @field_validator("value")
+    @classmethod
+    def _check_value(cls, value: float | list[float]) -> float | list[float]:
+        if isinstance(value, list) and (len(value) != 2 or value[0] > value[1]):
+            raise ValueError(RULES["value"])
+        return value
+
+    @model_validator(mode="after")
+    def _check_quantity(self) -> "Expected":
+        # A description is needed, and exactly one of the two ways to find the number. Settings pick
+        # runs; a number of the study's function is one for the whole study.
+        if not self.quantity or bool(self.metric) == bool(self.name):
+            raise ValueError(
+                "must have `what`, and one of `metric` (a recorded one) and `name` (the study's "
+                f"own), {ENTRY_EXAMPLE}"
+            )
+        if self.settings and self.name:
+            raise ValueError("`of` picks the runs of a metric; leave it out beside a name")
+        return self
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest number that agree."""
         # A single number is its own lowest and highest.
-        low, high = self.value if isinstance(self.value, tuple) else (self.value, self.value)
+        low, high = self.value if isinstance(self.value, list) else (self.value, self.value)
         if isinstance(self.within, str):  # a share such as `1%`, of each of the two numbers
             share = float(self.within.rstrip("%")) / 100
             return low - share * abs(low), high + share * abs(high)
@@ -73,7 +106,7 @@ class Expected:
         """The source's statement, as a cell of the table."""
         if self.says:
             return self.says
-        if isinstance(self.value, tuple):
+        if isinstance(self.value, list):
             return " to ".join(f"{number:.7g}" for number in self.value)
         near = f" +- {self.within}" if self.within else ""
         return f"{self.value:.7g}{near}"
@@ -83,7 +116,7 @@ def parse(entries: Any) -> list[Expected]:
     """Parse the setting `study.expected`.
 
     Args:
-        entries: The value of the setting, a list of mappings with the keys `ENTRY_KEYS`.
+        entries: The value of the setting, a list of mappings with the keys of `Expected`.
 
     Returns:
         The expected numbers.
@@ -113,87 +146,18 @@ def _entry(number: int, entry: Any) -> Expected:
         raise ResultsError(
             f"{key_path}={entry}: must be one number with its words, {ENTRY_EXAMPLE}"
         )
-    for key in entry:
-        if key not in ENTRY_KEYS:
-            raise ResultsError(
-                f"{key_path}.{key}: is not one of {', '.join(ENTRY_KEYS)}; leave it out"
-            )
-    for key in TEXT_KEYS:
-        if not isinstance(entry.get(key, ""), str):
-            raise ResultsError(f"{key_path}.{key}={entry[key]}: must be words")
-    # A description is needed, and exactly one of the two ways to find the number.
-    if not entry.get("what") or bool(entry.get("metric")) == bool(entry.get("name")):
-        raise ResultsError(
-            f"{key_path}: must have `what`, and one of `metric` (a recorded one) and `name` (the "
-            f"study's own), {ENTRY_EXAMPLE}"
-        )
-    settings = entry.get("of", {})
-    # Settings pick runs; a number of the study's function is one for the whole study.
-    if not isinstance(settings, dict) or (settings and entry.get("name")):
-        raise ResultsError(
-            f"{key_path}.of={settings}: must be settings that pick the runs of a metric, such as "
-            "{normalizer: standard}; leave it out beside a name"
-        )
-    if not isinstance(entry.get("share", False), bool):
-        raise ResultsError(f"{key_path}.share={entry['share']}: must be true or false")
-    fields = {key: entry[key] for key in TEXT_KEYS if key != "what" and key in entry}
-    return Expected(
-        quantity=entry["what"],
-        settings=settings,
-        share=entry.get("share", False),
-        value=_value(key_path, entry.get("value")),
-        within=_within(key_path, entry.get("within", 0.0)),
-        **fields,
-    )
-
-
-def _value(key_path: str, value: Any) -> float | tuple[float, float]:
-    """Return the checked value of the key `value`: a number, or the lowest and the highest.
-
-    Args:
-        key_path: The path of the item, such as `study.expected[0]`, which errors name.
-        value: The value as the user wrote it.
-
-    Raises:
-        ResultsError: It is neither a finite number nor a rising pair of them.
-    """
-    pair = value if isinstance(value, list) else [value]
-    # In Python, True and False are integers.
-    is_wrong = any(isinstance(bound, bool) or not isinstance(bound, (int, float)) for bound in pair)
-    if (
-        is_wrong
-        or len(pair) not in (1, 2)
-        or not all(map(math.isfinite, pair))
-        or pair[0] > pair[-1]
-    ):
-        raise ResultsError(
-            f"{key_path}.value={value}: must be a number, or the lowest and the highest as [1, 2]"
-        )
-    return (float(pair[0]), float(pair[1])) if isinstance(value, list) else float(value)
-
-
-def _within(key_path: str, within: Any) -> float | str:
-    """Return the checked value of the key `within`: a number, or a share as text.
-
-    Args:
-        key_path: The path of the item, such as `study.expected[0]`, which errors name.
-        within: The value as the user wrote it.
-
-    Raises:
-        ResultsError: It is neither a finite number of 0 or more nor a share such as `1%`.
-    """
-    is_share = isinstance(within, str) and within.endswith("%")
-    number = within.rstrip("%") if is_share else within
     try:
-        is_wrong = isinstance(within, bool) or (isinstance(within, str) and not is_share)
-        is_wrong = is_wrong or not 0 <= float(number) < math.inf
-    except (TypeError, ValueError):
-        is_wrong = True
-    if is_wrong:
-        raise ResultsError(
-            f"{key_path}.within={within}: must be a number, 0 or more, or a share such as 1%"
-        )
-    return within if isinstance(within, str) else float(within)
+        return Expected.model_validate(entry)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+    if not mistake["loc"]:  # of several keys together
+        raise ResultsError(f"{key_path}: {mistake['msg'].removeprefix('Value error, ')}")
+    key = mistake["loc"][0]
+    if mistake["type"] == "extra_forbidden":
+        keys = [field.alias or name for name, field in Expected.model_fields.items()]
+        raise ResultsError(f"{key_path}.{key}: is not one of {', '.join(keys)}; leave it out")
+    rule = RULES.get(str(key), "must be words")
+    raise ResultsError(f"{key_path}.{key}={entry.get(key)}: {rule}")
 
 
 def recorded(sweep: Sweep) -> list[Expected]:
@@ -262,19 +226,23 @@ def numbers(sweep: Sweep, study: str) -> dict[str, float]:
         ResultsError: The function fails on a sweep that is all of the study.
     """
     folder, _, name = study.rpartition("/")
-    if not folder.isidentifier() or find_spec(f"{GALLERY_PACKAGE}.{folder}") is None:
-        return {}
-    # The study's function; None for a study whose numbers are all recorded.
-    make = getattr(import_module(f"{GALLERY_PACKAGE}.{folder}"), name, None)
+    make = find_function(folder, name)
     try:
         return dict(make(sweep)) if make else {}
     except (LookupError, ValueError, ZeroDivisionError) as error:
-        if not _is_whole(sweep, study):
+        if not _is_whole(sweep, study) and not _is_unknown_column(error):
             return {}  # records that the function needs are missing
         raise ResultsError(
-            f"study {study}: its function in results/studies/gallery/{folder}.py fails "
+            f"study {study}: its function in results/studies/gallery fails "
             f"({type(error).__name__}: {error}); mend it there"
         ) from error
+
+
+def _is_unknown_column(error: Exception) -> bool:
+    """Return whether an error is that of a setting's column which no run has: a misspelt one."""
+    column = str(error.args[0]) if isinstance(error, KeyError) and error.args else ""
+    setting = column.removeprefix(names.PARAMS)
+    return setting != column and find_setting(setting) is None
 
 
 def _is_whole(sweep: Sweep, study: str) -> bool:

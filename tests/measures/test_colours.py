@@ -14,7 +14,7 @@ from normbench.datasets.bundled import china
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
-from normbench.results.figures import colours
+from normbench.results.figures import images
 
 HIGH, WIDE = 30, 400
 RNG = np.random.default_rng(8)
@@ -55,7 +55,7 @@ def test_copies_are_drawn_in_their_shifted_colours():
     parts = taken()
     parts["aligned"][0] = [300, 0, -300]
     schemes = pd.DataFrame({"label": ["failed", "centre"]})
-    figure = colours.draw({"centre": parts}, schemes, "")
+    figure = images.draw_colours({"centre": parts}, schemes, "")
     figure.draw_without_rendering()
     first, copy = (axis.images[0].get_array() for axis in figure.axes[:2])
     np.testing.assert_array_equal(first, parts["picture"])

@@ -11,7 +11,7 @@ from normbench import costs, names
 from normbench.datasets import make_dataset
 from normbench.job import run
 from normbench.optimizers import gradient_descent, momentum
-from normbench.results.figures import landing
+from normbench.results.figures import descent
 from tests.measures.test_measures import job
 
 
@@ -67,7 +67,7 @@ def test_the_figure_has_a_circle_a_direction_and_a_tick_a_step(x):
     arrays = {"raw": landed(x, step_sizes=(0.3,)).arrays["landing"]}
     arrays["momentum"] = landed(x, momentum(), step_sizes=(0.3,)).arrays["landing"]
     schemes = pd.DataFrame({"label": [*arrays], "normalizer": ["identity", "standard"]})
-    for axis, scheme in zip(landing.draw(arrays, schemes, "").axes, arrays):
+    for axis, scheme in zip(descent.draw_landing(arrays, schemes, "").axes, arrays):
         circles = axis.collections[0].get_offsets()
         assert len(circles) == len(arrays[scheme].get("direction", ()))
         np.testing.assert_allclose(circles[:, 1], (circles[:, 0] - 1) ** 2)

@@ -12,7 +12,7 @@ from normbench.command.results.commands import main
 from normbench.datasets.bundled import iris
 from normbench.results.answer import seconds
 from normbench.results.compare.reached import time_to_target
-from normbench.results.figures import drawing, transforms
+from normbench.results.figures import drawing, histories
 from normbench.results.figures.base.material import Options
 from normbench.results.report import explorer
 from normbench.results.store.errors import ResultsError
@@ -62,10 +62,10 @@ def test_a_curve_over_iterations_is_as_it_was(compared):
 
 def test_without_recorded_seconds_there_is_no_figure_of_them(compared, monkeypatch):
     sweep = compared.sweep
-    with_job_columns = transforms.with_job_columns
+    with_job_columns = histories.with_job_columns
     unknown = dict.fromkeys((FIT, STEP), float("nan"))
     monkeypatch.setattr(
-        transforms, "with_job_columns", lambda *of: with_job_columns(*of).assign(**unknown)
+        histories, "with_job_columns", lambda *of: with_job_columns(*of).assign(**unknown)
     )
     options = Options(by="seconds")
     assert drawing.figure(sweep, sweep.experiments[0], "histories", options) is None

@@ -9,20 +9,21 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, get_context, parent_process
 from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any, Generic, TypeVar
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_PROCESSES = 8  # each copies the memory that it writes to
+_forked_work: Callable[[Any], Any]  # of a forked process, from `_begin_work`
 
 
 def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
-    """Return what `work` returns for each argument, computed by this process and forked ones.
-
-    If a forked process fails at an argument, this process repeats the work and raises the error.
+    """Return what `work` returns for each argument, computed by forked processes.
 
     Args:
         work: A function of one argument, whose values can be pickled.
@@ -30,35 +31,40 @@ def map_forked(work: Callable[[Argument], Value], arguments: Sequence[Argument])
 
     Returns:
         The values, in the order of the arguments.
+
+    Raises:
+        BrokenProcessPool: A forked process was killed. An error of `work` is raised as it is.
     """
     processes = min(_cores(), len(arguments), MAX_PROCESSES)
     if processes < 2:  # nothing to share, or forking is not possible
         return [work(argument) for argument in arguments]
-    # Shared by all processes: the number of arguments that are taken, and the next one's index.
-    taken_count = get_context("fork").Value("i", 0)
+    # The forked processes inherit the function: only its arguments and values are pickled.
+    with ProcessPoolExecutor(
+        processes, get_context("fork"), initializer=_begin_work, initargs=(work,)
+    ) as pool:
+        with _forking():
+            futures = [pool.submit(_work, argument) for argument in arguments]
+        return [future.result() for future in futures]
 
-    def take() -> Iterator[tuple[int, Value]]:
-        """Work on one argument after another that no process has taken; yield index and value."""
-        while True:
-            with taken_count.get_lock():
-                index = taken_count.value
-                taken_count.value += 1
-            if index >= len(arguments):
-                return
-            yield index, work(arguments[index])
 
-    with _forked(take, processes - 1) as receivers:
-        values = dict(take())  # the share of this process
-        for receiver in receivers:
-            with suppress(EOFError):  # raised when the forked process has ended
-                while True:
-                    index, value = receiver.recv()
-                    values[index] = value
-    # An argument without a value is one at which a forked process failed.
-    return [
-        values[index] if index in values else work(argument)
-        for index, argument in enumerate(arguments)
-    ]
+def _begin_work(work: Callable[[Any], Any]) -> None:
+    """Prepare a forked process for `_work`; it also ends where its parent has ended."""
+    global _forked_work
+    _forked_work = work
+    Thread(target=_end_after_parent, daemon=True).start()
+
+
+def _end_after_parent() -> None:
+    """Wait for the end of the parent, and end this process, a forked one."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(argument: Any) -> Any:
+    """Return what the function that a forked process has inherited returns."""
+    return _forked_work(argument)
 
 
 class PreparedCall(Generic[Value]):
@@ -149,50 +155,6 @@ def _forking() -> Iterator[None]:
             yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-
-
-@contextmanager
-def _forked(take: Callable[[], Iterator[Any]], processes: int) -> Iterator[list[Connection]]:
-    """Fork processes that work on arguments; kill those that still run when the context ends.
-
-    Args:
-        take: works on arguments until none is left, and yields each one's index and value.
-        processes: the number of processes.
-
-    Yields:
-        For each process, the connection from which these pairs are received.
-    """
-    context = get_context("fork")
-    receivers, children = [], []
-    try:
-        with _forking():
-            for _ in range(processes):
-                receiver, sender = context.Pipe(duplex=False)
-                receivers.append(receiver)
-                child = context.Process(target=_send, args=(take, sender), daemon=True)
-                child.start()
-                children.append(child)
-                sender.close()  # only the forked process sends: its end raises EOFError here
-        yield receivers
-    finally:
-        for child in children:
-            child.kill()
-            child.join()
-
-
-def _send(take: Callable[[], Iterator[Any]], sender: Connection) -> None:
-    """Send all that `take` yields to the parent, and end this process, a forked one.
-
-    An error ends the process silently: the parent repeats the work and raises the error. The
-    process also ends if its parent has ended.
-    """
-    parent = os.getppid()
-    with suppress(BaseException):
-        for item in take():
-            sender.send(item)
-            if os.getppid() != parent:  # the parent has ended
-                break
-    os._exit(0)  # at once, without the clean-up at exit that belongs to the parent
 
 
 def _cores() -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -33,7 +34,7 @@ class Options:
         scale: `linear`, `log`, `excess`, or None to choose the scale by the range of the values.
         steps: the step sizes whose histories are drawn; if empty, the best one of each scheme.
         components: the number of components that are drawn of a scheme; None for the default.
-        by: the horizontal axis of histories, a key of `transforms.HISTORY_AXES`.
+        by: the horizontal axis of histories, a key of `histories.HISTORY_AXES`.
     """
 
     shape: style.Shape = style.SCREEN
@@ -77,7 +78,45 @@ def with_arrays(schemes: pd.DataFrame, arrays: ArraysByLabel) -> list[DrawnSchem
     ]
 
 
-FigureMaker = Callable[[Sweep, str, Options], Figure | None]
+Make = Callable[[Sweep, str, Options], Figure | None]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How a figure is made of a sweep.
+
+    Attributes:
+        make: returns the figure of an experiment, None if nothing was recorded for it.
+        why_not: returns the reasons why an experiment has no such figure.
+        write_gif: writes an animation of an experiment to a file, with its provenance.
+    """
+
+    make: Make
+    why_not: Callable[[Sweep, str], list[str]] | None = None
+    write_gif: Callable[[Sweep, str, Path, Mapping[str, str]], None] | None = None
+
+
+MAKERS: dict[str, Maker] = {}  # by the figures' names; their modules register them
+
+
+def figure(name: str, **others: Any) -> Callable[[Make], Make]:
+    """Return a decorator that registers a function as the one that makes a figure.
+
+    Args:
+        name: the name of the figure.
+        **others: more fields of `Maker`.
+    """
+
+    def register(make: Make) -> Make:
+        MAKERS[name] = Maker(make, **others)
+        return make
+
+    return register
+
+
+def always(scheme_arrays: SchemeArrays) -> bool:
+    """Return that the arrays of a scheme can be drawn."""
+    return True
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
@@ -288,57 +327,15 @@ def best_step_label(schemes: pd.DataFrame) -> str:
     return f"best step of the grid: first to the {reached}"
 
 
-def maker_from_steps(
-    draw: Callable[..., Figure], is_drawable: Callable[[pd.DataFrame], bool] = lambda steps: True
-) -> FigureMaker:
-    """Return the function `make` of a figure of step sizes; it returns None without step sizes.
+def grid_rows(sweep: Sweep, experiment: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the step rows, and the scheme rows with `START_COST_COLUMN`.
 
     Schemes whose optimizer chooses its own step sizes are left out.
-
-    Args:
-        draw: the function that draws the figure; it takes step rows, scheme rows with
-            `START_COST_COLUMN`, a title, and the keyword `shape`.
-        is_drawable: whether step rows can be drawn.
     """
-
-    def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
-        """Return the figure of an experiment, None without step sizes."""
-        table, rows = steps(sweep, experiment), schemes(sweep, experiment)
-        # Step sizes that an optimizer chooses itself are on no grid.
-        if gridless(rows).any():
-            rows = rows[~gridless(rows)]
-            table = table[table["label"].isin(rows["label"])]
-        if table.empty or rows.empty or not is_drawable(table):
-            return None
-        rows = with_start_costs(sweep, rows)
-        return draw(table, rows, title_with_budget(experiment, rows), shape=options.shape)
-
-    return make
-
-
-def maker_from_arrays(
-    record_name: str,
-    draw: Callable[..., Figure],
-    is_drawable: Callable[[SchemeArrays], bool] = lambda scheme_arrays: True,
-) -> FigureMaker:
-    """Return the function `make` of a figure of recorded arrays; it returns None without arrays.
-
-    Args:
-        record_name: the name in the setting `record=[...]` that records the arrays.
-        draw: the function that draws the figure; it takes the arrays by label, the scheme rows, a
-            title, and the keyword `shape`.
-        is_drawable: whether the arrays of one scheme can be drawn.
-    """
-
-    def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
-        """Return the figure of an experiment, None if no recorded arrays can be drawn."""
-        rows = schemes(sweep, experiment)
-        figure_title = title_of_first_repeat(experiment, rows)
-        rows = of_first_repeat(sweep, rows)
-        arrays = drawable_arrays(sweep, rows, record_name, is_drawable)
-        return draw(arrays, rows, figure_title, shape=options.shape) if arrays else None
-
-    return make
+    rows = schemes(sweep, experiment)
+    rows = rows[~gridless(rows)]
+    step_rows = steps(sweep, experiment)
+    return step_rows[step_rows["label"].isin(rows["label"])], with_start_costs(sweep, rows)
 
 
 def title_of_first_repeat(experiment: str, rows: pd.DataFrame) -> str:
@@ -357,7 +354,10 @@ def title_of_first_repeat(experiment: str, rows: pd.DataFrame) -> str:
 
 
 def drawable_arrays(
-    sweep: Sweep, rows: pd.DataFrame, record_name: str, is_drawable: Callable[[SchemeArrays], bool]
+    sweep: Sweep,
+    rows: pd.DataFrame,
+    record_name: str,
+    is_drawable: Callable[[SchemeArrays], bool] = always,
 ) -> ArraysByLabel:
     """Return the recorded arrays that can be drawn, by the label of their scheme.
 

@@ -1,7 +1,7 @@
 """Save figures as files, with their provenance in the metadata, for light and dark grounds."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,44 @@ def _invert(pixels: Any) -> Any:
     # Divided by the opacity, so that the blend with a black ground is `rotated`.
     colors = np.divide(rotated, opacity, out=np.zeros_like(rotated), where=opacity > 0)
     return (255 * np.concatenate([colors, opacity], axis=2)).round().astype(np.uint8)
+
+
+def write_gif(
+    figure: Figure,
+    show: Callable[[int], None],
+    file: Path,
+    durations: Sequence[int],
+    provenance: Mapping[str, str],
+) -> None:
+    """Write an animation that repeats without end.
+
+    Args:
+        figure: the figure, laid out.
+        show: draws a frame, given by its number, into the figure.
+        file: the file to write.
+        durations: the milliseconds of each frame.
+        provenance: the sweep and the command, for the file's comment.
+    """
+    from PIL import Image
+
+    canvas: Any = FigureCanvasAgg(figure)
+    pictures: list[Any] = []
+    for frame in range(len(durations)):
+        show(frame)
+        canvas.draw()
+        picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        # All frames share the palette of the first, so that a point keeps its colour. Without
+        # dithering, areas of one colour stay even from frame to frame.
+        palette = pictures[0] if pictures else None
+        pictures.append(picture.quantize(palette=palette, dither=Image.Dither.NONE))
+    pictures[0].save(
+        file,
+        save_all=True,
+        append_images=pictures[1:],
+        duration=list(durations),
+        loop=0,
+        comment=describe_provenance(provenance).encode(),
+    )
 
 
 def describe_provenance(provenance: Mapping[str, str]) -> str:

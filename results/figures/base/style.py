@@ -6,10 +6,10 @@ styles help.
 """
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import matplotlib
 import numpy as np
@@ -25,6 +25,8 @@ from normbench.results.figures.base import inline
 from normbench.results.store.looks import Look as Look
 from normbench.results.store.looks import look as look
 from normbench.results.store.looks import looks as looks
+
+Item = TypeVar("Item")
 
 
 class Shape(NamedTuple):
@@ -105,6 +107,16 @@ def class_masks(
         for class_index, class_look in enumerate(class_looks(len(scheme_arrays["class_names"])))
     ]
     return masks or [(slice(None), (unclassed, "o"))]
+
+
+def scatter_classes(
+    axis: Any, points: Any, scheme_arrays: Mapping[str, Any], dot_style: Mapping[str, Any]
+) -> None:
+    """Draw points (p, 2) in the looks of their classes, with dark edges, see `class_masks`."""
+    edge_style: Any = {"edgecolors": CLASS_EDGE, **dot_style}
+    for number, (mask, (color, marker)) in enumerate(class_masks(scheme_arrays, "0.4")):
+        dots = points[mask].T
+        axis.scatter(*dots, facecolors=color, marker=marker, label=f"_{number}", **edge_style)
 
 
 def class_handles(class_names: Sequence[Any]) -> list[Line2D]:
@@ -345,6 +357,18 @@ def join_names(labels: Sequence[str]) -> str:
     return (" = " if len(" = ".join(labels)) < 24 else "\n= ").join(labels)
 
 
+def group_equal(items: Iterable[Item], is_equal: Callable[[Item, Item], bool]) -> list[list[Item]]:
+    """Return groups of items that equal the first of their group, in the order of the items."""
+    groups: list[list[Item]] = []
+    for item in items:
+        group = next((group for group in groups if is_equal(item, group[0])), None)
+        if group is None:
+            groups.append([item])
+        else:
+            group.append(item)
+    return groups
+
+
 def wrap_and_escape_title(title: str, shape: Shape) -> str:
     """Return a figure's title, wrapped to the figure's width.
 
@@ -379,7 +403,7 @@ def wrap_text(text: str, width: float, font: float) -> str:
     return "\n".join(line.rstrip(",") for line in lines)  # a line break replaces a comma
 
 
-def add_note(figure: Figure, shape: Shape, text: str) -> None:
+def add_note(figure: Figure, shape: Shape, text: str, *, is_prose: bool = False) -> None:
     """Write a note in small letters below a figure; an existing legend stays below the note.
 
     Args:
@@ -387,9 +411,16 @@ def add_note(figure: Figure, shape: Shape, text: str) -> None:
             of the note.
         shape: The format of the figure.
         text: The note; each of its lines is wrapped.
+        is_prose: Whether lines are wrapped between any words, and not only after clauses.
     """
     small_font = 0.833 * shape.font  # "small"
-    wrapped_text = "\n".join(wrap_text(line, shape.width, small_font) for line in text.split("\n"))
+    wrapped_lines = [
+        fill(escape_dollars(line), int(shape.width * 72 / (0.54 * small_font)))
+        if is_prose
+        else wrap_text(line, shape.width, small_font)
+        for line in text.split("\n")
+    ]
+    wrapped_text = "\n".join(wrapped_lines)
     # Without a legend the note is the figure's lower label, else the title of the legend.
     if not figure.legends:
         figure.supxlabel(wrapped_text, fontsize="small", x=0.01, ha="left")
@@ -481,6 +512,19 @@ def label_plane(axis: Any, axis_names: Sequence[Any], line_letters: int) -> None
     axis.tick_params(labelsize="small")
 
 
+def enclosing_square(points: Any) -> tuple[Any, float]:
+    """Return the centre (2,) and half the side of a square around points (p, 2), with a margin."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    # Of points that coincide, the square is not empty.
+    return (low + high) / 2, 0.54 * float(max((high - low).max(), 1e-12))
+
+
+def mark_position(axis: Any, position: Any, marker: str, size: float) -> None:
+    """Draw a white marker with a black edge at a position (2,), above all else."""
+    mark_style: Any = {"color": "white", "mec": "black", "ms": size, "ls": "", "zorder": 4}
+    axis.plot(*position, marker=marker, label="_mark", **mark_style)
+
+
 def escape_dollars(text: str) -> str:
     """Return a text with escaped dollars, which matplotlib would read as formulas."""
     return text.replace("$", r"\$")
@@ -494,6 +538,14 @@ def write_centered(axis: Any, text: str) -> None:
         text: The text, which is wrapped.
     """
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, wrap=True)
+
+
+def write_in_cell(
+    axis: Any, row: int, column: int, text: str, shape: Shape, *, is_dark: bool
+) -> None:
+    """Write a text in a cell of a coloured table, in white on dark colours."""
+    text_style: Any = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font}
+    axis.text(column, row, text, color="white" if is_dark else "black", **text_style)
 
 
 def write_at_foot(axis: Any, text: str) -> None:

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import passes
-from normbench.results.compare.reached import first_iteration_below
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
+from normbench.results.studies.gallery import Array, farthest_from_one, iterations_to, jobs_with
 
-Array = NDArray[np.float64]
 ROUNDED_SHARE = 1e-12  # of the starting excess: a smaller excess is rounding error
 
 
@@ -36,15 +35,10 @@ class Descent(NamedTuple):
 
 def descents(sweep: Sweep) -> list[Descent]:
     """Return the descents of a sweep's jobs; a job without recorded arrays is left out."""
-    jobs = []
-    for experiment in sweep.experiments:  # labels are unique only within an experiment
-        rows = sweep.of_role(names.SCHEME, experiment)
-        arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
-        for row in as_rows(rows):
-            if (group := arrays.get(row["label"])) is not None:
-                costs = group[names.TRAIN_COST.key][:, 0]  # (S, K + 1), of the first start
-                jobs.append(Descent(row, group["step_sizes"], costs))
-    return jobs
+    return [  # the costs (S, K + 1) are those of the first start
+        Descent(row, arrays["step_sizes"], arrays[names.TRAIN_COST.key][:, 0])
+        for row, arrays in jobs_with(sweep, names.DESCENT_ARRAYS)
+    ]
 
 
 def passes_to(descent: Descent, share: float, least_cost: float | None = None) -> float:
@@ -60,9 +54,7 @@ def passes_to(descent: Descent, share: float, least_cost: float | None = None) -
     records = passes.records_per_pass(descent.job)
     # (S, K + 1), one history a step size.
     excesses = descent.excess if least_cost is None else descent.costs - least_cost
-    counts = [
-        first_iteration_below(dict(enumerate(excess)), share * excess[0]) for excess in excesses
-    ]
+    counts = [iterations_to(excess, share * excess[0]) for excess in excesses]
     return min(counts) / records
 
 
@@ -76,13 +68,11 @@ def critical_batch(sweep: Sweep) -> dict[str, float]:
     """
     measured, theory = knees(sweep)
     ratios = [knee / theory[key] for key, knee in measured.items()]
-    equal = _standard_over_identity(measured)
     return {
         **measured,
         **{f"theory_{key}": knee for key, knee in theory.items()},
-        # A ratio and its inverse are equally far from 1.
         "worst": max(max(ratio, 1 / ratio) for ratio in ratios),
-        "equal": max(equal, key=lambda ratio: abs(np.log(ratio))),
+        "equal": farthest_from_one(_standard_over_identity(measured)),
     }
 
 
@@ -204,10 +194,7 @@ def what_batches_buy(sweep: Sweep) -> dict[str, float]:
         **{
             f"gain_{scheme}_{batch}_{share}": gain for (scheme, batch, share), gain in gains.items()
         },
-        **{
-            f"law_{share}": max(ratios, key=lambda ratio: abs(np.log(ratio)))
-            for share, ratios in laws.items()
-        },
+        **{f"law_{share}": farthest_from_one(ratios) for share, ratios in laws.items()},
         **{f"fewest_{scheme}": count for scheme, count in fewest.items()},
     }
 
@@ -306,11 +293,6 @@ def batch_statistics(sweep: Sweep) -> dict[str, float]:
     return numbers | {f"{scheme}_law": ratio for scheme, ratio in ratios.items()}
 
 
-def batch_statistics_width(sweep: Sweep) -> dict[str, float]:
-    """Return the ratios `SCHEME_FEATURES` of `disturbances`."""
-    return disturbances(sweep)
-
-
 def disturbances(sweep: Sweep) -> dict[str, float]:
     """Return the ratio of a recorded disturbance to its law, by `SCHEME_FEATURES`.
 
@@ -329,9 +311,7 @@ def disturbances(sweep: Sweep) -> dict[str, float]:
         if scheme in laws and 16 * batch <= number_in(row, passes.TRAIN_POINTS):
             ratio = number_in(row, names.DISTURBANCE.column) / laws[scheme]
             ratios.setdefault(f"{scheme}_{features}", []).append(ratio)
-    return {
-        key: max(values, key=lambda ratio: abs(np.log(ratio))) for key, values in ratios.items()
-    }
+    return {key: farthest_from_one(values) for key, values in ratios.items()}
 
 
 def online_scaling(sweep: Sweep) -> dict[str, float]:

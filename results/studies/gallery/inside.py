@@ -2,19 +2,17 @@
 
 import math
 from ast import literal_eval
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.studies.gallery import Array, jobs_with, last_costs
 from normbench.results.studies.gallery.batches import Descent, descents
 from normbench.results.studies.gallery.networks import HIDDEN, INSIDE, START_SCALE_SETTING
 
-Array = NDArray[Any]
 MODEL_AFFINE, AFFINE_STEP = names.setting("model.affine"), names.setting("model.affine_step")
 MODEL_EPSILON, L2_SETTING = names.setting("model.epsilon"), names.setting("cost.l2")
 OPTIMIZER_SETTING = names.setting("optimizer")
@@ -62,11 +60,6 @@ def bn_any_step(sweep: Sweep) -> dict[str, float]:
     return numbers
 
 
-def bn_any_step_diabetes(sweep: Sweep) -> dict[str, float]:
-    """Return what `bn_any_step` returns."""
-    return bn_any_step(sweep)
-
-
 def _affine(descent: Descent) -> str | None:
     """Return the treatment of gain and shift in a job: AFFINE in the keys of `bn_any_step`.
 
@@ -109,14 +102,11 @@ def scale_invariance(sweep: Sweep) -> dict[str, float]:
             )
             differences = np.abs(scaled.costs[pair[1]] / own.costs[pair[0]] - 1)
             numbers[f"{optimizer}_{change}_{scale:g}"] = float(differences.max())
-    for experiment in sweep.experiments:
-        rows = sweep.of_role(names.SCHEME, experiment)
-        paths = sweep.arrays(rows, "path")
-        for row in as_rows(rows):
-            lengths = np.linalg.norm(paths[row["label"]]["weights"], axis=-1)
-            smallest = min(after / before for before, after in pairwise(lengths))
-            name = f"norms_{row[OPTIMIZER_SETTING]}_{_change(row)}"
-            numbers[name] = min(numbers.get(name, np.inf), float(smallest))
+    for job, arrays in jobs_with(sweep, "path"):
+        lengths = np.linalg.norm(arrays["weights"], axis=-1)
+        name = f"norms_{job[OPTIMIZER_SETTING]}_{_change(job)}"
+        smallest = float((lengths[1:] / lengths[:-1]).min())
+        numbers[name] = min(numbers.get(name, np.inf), smallest)
     return numbers
 
 
@@ -177,22 +167,17 @@ def rank_and_gradients(sweep: Sweep) -> dict[str, float]:
     the hidden layers without the first and the last.
     """
     numbers: dict[str, float] = {}
-    for experiment in sweep.experiments:
-        rows = sweep.of_role(names.SCHEME, experiment)
-        records = sweep.arrays(rows, "by_layer")
-        for row in as_rows(rows):
-            if row["label"] not in records:
-                continue  # its cost was not finite
-            units = literal_eval(row[HIDDEN])
-            key = f"{row[INSIDE]}_{row[START_SCALE_SETTING]}_{len(units)}"
-            rank = float(records[row["label"]][names.LAYER_RANK.key][0, len(units) - 1])
-            # At the start (record 0), of the hidden layers without the first and the last.
-            squares = records[row["label"]][names.LAYER_GRADIENT.key][0, 1 : len(units) - 1] ** 2
-            numbers[f"rank_{key}"] = rank
-            numbers[f"root_{key}"] = rank / math.sqrt(units[-1])
-            steps = len(squares) - 1  # from the first of these layers to the last
-            if steps > 0 and squares.min() > 0:
-                numbers[f"growth_{key}"] = float((squares[0] / squares[-1]) ** (1 / steps))
+    for job, arrays in jobs_with(sweep, "by_layer"):
+        units = literal_eval(job[HIDDEN])
+        key = f"{job[INSIDE]}_{job[START_SCALE_SETTING]}_{len(units)}"
+        rank = float(arrays[names.LAYER_RANK.key][0, len(units) - 1])
+        # At the start (record 0), of the hidden layers without the first and the last.
+        squares = arrays[names.LAYER_GRADIENT.key][0, 1 : len(units) - 1] ** 2
+        numbers[f"rank_{key}"] = rank
+        numbers[f"root_{key}"] = rank / math.sqrt(units[-1])
+        steps = len(squares) - 1  # from the first of these layers to the last
+        if steps > 0 and squares.min() > 0:
+            numbers[f"growth_{key}"] = float((squares[0] / squares[-1]) ** (1 / steps))
     return numbers
 
 
@@ -204,7 +189,7 @@ def small_batches(sweep: Sweep) -> dict[str, float]:
     batch over the ratio at the largest.
     """
     lowest = {}  # by the normalization inside and the batch
-    for row, costs in _last_costs(sweep):
+    for row, costs in last_costs(sweep):
         lowest[str(row[INSIDE]), str(row[BATCH_SETTING])] = float(np.nanmin(costs))
     numbers = {
         f"{inside}_{batch}": cost / lowest["none", batch]
@@ -224,7 +209,7 @@ def whitening_inside(sweep: Sweep) -> dict[str, float]:
     """
     # By method, signs and iterations of Newton's method: the last costs (S,).
     costs: dict[tuple[str, str, int], Array] = {}
-    for row, last in _last_costs(sweep):
+    for row, last in last_costs(sweep):
         key = str(row[INSIDE]), str(row[METHOD_SIGNS]), int(row[NEWTON_ITERATIONS])
         costs[key] = last
     counts = sorted({count for method, _, count in costs if method == "newton"})
@@ -257,15 +242,3 @@ def whitened_networks(sweep: Sweep) -> dict[str, float]:
             missed.setdefault(f"{row[FIT_ON_SETTING]}_{size}", []).append(pair)
     # All misclassified test points over all test points.
     return {key: float(np.divide(*np.sum(pairs, axis=0))) for key, pairs in missed.items()}
-
-
-def _last_costs(sweep: Sweep) -> list[tuple[Any, Array]]:
-    """Return the row of each job, and its last costs (S,), medians over the starts."""
-    pairs = []
-    for experiment in sweep.experiments:
-        rows = sweep.of_role(names.SCHEME, experiment)
-        arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
-        for row in as_rows(rows):
-            last = arrays[row["label"]][names.TRAIN_COST.key][:, :, -1]  # by step size and start
-            pairs.append((row, np.median(last, axis=1)))
-    return pairs

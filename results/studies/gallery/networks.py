@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.compare.reached import first_iteration_below
 from normbench.results.store.runs import Sweep
+from normbench.results.studies.gallery import iterations_to, keyed, step_runs
 
 HIDDEN, INSIDE = names.setting("model.hidden"), names.setting("model.normalize")
 START_SCALE_SETTING = names.setting("model.start_scale")
@@ -25,12 +25,7 @@ def inputs_or_inside(sweep: Sweep) -> dict[str, float]:
     """
     counts = _step_counts(sweep, 0.1)
     best = counts.groupby(["data", "normalizer", "inside"])["iterations"].min()
-    return {"_".join(key): float(value) for key, value in best.items()}
-
-
-def inputs_or_inside_mnist(sweep: Sweep) -> dict[str, float]:
-    """Return what `inputs_or_inside` returns."""
-    return inputs_or_inside(sweep)
+    return keyed(best, "{}_{}_{}")
 
 
 def larger_steps(sweep: Sweep) -> dict[str, float]:
@@ -75,7 +70,7 @@ def _slowness(plain: pd.DataFrame, batch: pd.DataFrame, step_size: float) -> flo
     nearest = plain.index[np.abs(np.log(plain.index / step_size)).argmin()]
     histories = [each.loc[nearest, "costs"] for each in (plain, batch)]
     goal = max(costs[-1] for costs in histories)  # both networks get there
-    counts = [first_iteration_below(dict(enumerate(costs)), goal) for costs in histories]
+    counts = [iterations_to(costs, goal) for costs in histories]
     return float(counts[1] / counts[0])
 
 
@@ -87,7 +82,7 @@ def initial_scale(sweep: Sweep) -> dict[str, float]:
     """
     counts = _step_counts(sweep)
     lowest = counts.groupby(["rule", "layers"])["final"].min() / np.log(10)
-    return {f"{rule}_{layers}": float(value) for (rule, layers), value in lowest.items()}
+    return keyed(lowest, "{}_{}")
 
 
 def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
@@ -103,26 +98,18 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
         the `final` cost, whether that is below the first one (`falls`), and the `iterations`,
         `NEVER` for a run that does not get there.
     """
-    schemes = sweep.of_role(names.SCHEME).set_index("run_id")
-    steps = sweep.of_role(names.STEP)
-    parents = dict(zip(steps["run_id"], steps["parent"]))
-    rows = []
-    for (run_id, size), history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby(
-        ["run_id", "step_size"]
-    ):
-        scheme = schemes.loc[parents[run_id]]
-        rows.append(
-            {
-                "data": str(scheme[names.DATASET.column]),
-                "normalizer": scheme["normalizer"],
-                "inside": scheme[INSIDE],
-                "layers": len(literal_eval(scheme[HIDDEN])),
-                "rule": scheme[START_SCALE_SETTING],
-                "step_size": float(size),
-                "costs": history[names.TRAIN_COST.key].to_numpy(),
-            }
-        )
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(
+        {
+            "data": str(job[names.DATASET.column]),
+            "normalizer": job["normalizer"],
+            "inside": job[INSIDE],
+            "layers": len(literal_eval(job[HIDDEN])),
+            "rule": job[START_SCALE_SETTING],
+            "step_size": step_size,
+            "costs": costs,
+        }
+        for job, step_size, costs in step_runs(sweep)
+    )
     # Of each row's data set, over all schemes, networks and step sizes.
     lowest = table["costs"].map(np.nanmin).groupby(table["data"]).transform("min")
     ends = table["costs"].map(lambda costs: costs[-1])
@@ -133,7 +120,7 @@ def _step_counts(sweep: Sweep, share: float | None = None) -> pd.DataFrame:
         final=ends,
         falls=ends < starts,
         iterations=[
-            min(first_iteration_below(dict(enumerate(costs)), goal), NEVER)
+            min(iterations_to(costs, goal), NEVER)
             for costs, goal in zip(table["costs"], np.broadcast_to(goals, len(table)))
         ],
     )

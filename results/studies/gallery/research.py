@@ -2,49 +2,25 @@
 
 import math
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import evidence
-from normbench.results.compare.reached import excess_left, first_iteration_below
+from normbench.results.compare.reached import excess_left
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
-from normbench.results.studies.gallery.batches import batch_statistics as batch_statistics
-from normbench.results.studies.gallery.batches import (
-    batch_statistics_width as batch_statistics_width,
+from normbench.results.studies.gallery import (
+    Array,
+    Row,
+    arrays_of_only_scheme,
+    at_cost,
+    iterations_to,
+    jobs_with,
+    keyed,
+    step_runs,
 )
-from normbench.results.studies.gallery.batches import critical_batch as critical_batch
-from normbench.results.studies.gallery.batches import (
-    critical_batch_offset as critical_batch_offset,
-)
-from normbench.results.studies.gallery.batches import noise_floor as noise_floor
-from normbench.results.studies.gallery.batches import online_scaling as online_scaling
-from normbench.results.studies.gallery.batches import what_batches_buy as what_batches_buy
-from normbench.results.studies.gallery.batches import (
-    what_batches_buy_classes as what_batches_buy_classes,
-)
-from normbench.results.studies.gallery.inside import bn_any_step as bn_any_step
-from normbench.results.studies.gallery.inside import bn_any_step_diabetes as bn_any_step_diabetes
-from normbench.results.studies.gallery.inside import edge_of_stability as edge_of_stability
-from normbench.results.studies.gallery.inside import rank_and_gradients as rank_and_gradients
-from normbench.results.studies.gallery.inside import scale_invariance as scale_invariance
-from normbench.results.studies.gallery.inside import small_batches as small_batches
-from normbench.results.studies.gallery.inside import whitened_networks as whitened_networks
-from normbench.results.studies.gallery.inside import whitening_inside as whitening_inside
-from normbench.results.studies.gallery.networks import initial_scale as initial_scale
-from normbench.results.studies.gallery.networks import inputs_or_inside as inputs_or_inside
-from normbench.results.studies.gallery.networks import (
-    inputs_or_inside_mnist as inputs_or_inside_mnist,
-)
-from normbench.results.studies.gallery.networks import larger_steps as larger_steps
-from normbench.results.studies.gallery.scaling import dummies as dummies
-from normbench.results.studies.gallery.scaling import outliers as outliers
-from normbench.results.studies.gallery.scaling import target_scaling as target_scaling
 
 LANDING_ROUNDING = 1e-6  # relative, of a position: gradients shrink to 1e-8 of the first
 DATA_KIND, DATA_SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
@@ -55,10 +31,9 @@ def broken_data(sweep: Sweep) -> dict[str, float]:
 
     `worst_FORMULA_QUANTITY` is the largest finite value of all jobs.
     """
-    schemes = sweep.of_role(names.SCHEME).set_index("label")
     numbers: dict[str, float] = {}
-    for label, arrays in sweep.arrays(sweep.of_role(names.SCHEME), "formulas").items():
-        data_name = f"{schemes.loc[label, DATA_KIND]}_{float(schemes.loc[label, DATA_SCALE]):g}"
+    for job, arrays in jobs_with(sweep, "formulas"):
+        data_name = f"{job[DATA_KIND]}_{float(job[DATA_SCALE]):g}"
         # `formula` has the names; each other array has a number for each name.
         for quantity in set(arrays) - {"formula"}:
             for formula, value in zip(arrays["formula"], arrays[quantity]):
@@ -77,11 +52,8 @@ def centring_alone(sweep: Sweep) -> dict[str, float]:
     table = rows.pivot(
         index=names.DATASET.column, columns="normalizer", values=names.CONDITION.column
     )
-    return {
-        str(name): math.log(row["identity"] / row["centre"])
-        / math.log(row["identity"] / row["standard"])
-        for name, row in table.iterrows()
-    }
+    gains = np.log(table["identity"] / table["standard"])
+    return keyed(np.log(table["identity"] / table["centre"]) / gains, "{}")
 
 
 # The criteria of the ranking: the final training cost, and the error on held-out folds.
@@ -149,7 +121,6 @@ def ranks(sweep: Sweep, metric: names.Metric) -> pd.DataFrame:
     return intervals.sort_values("rank")
 
 
-Array = NDArray[np.float64]
 # By number of iterations: the step size, a quarter of them.
 STEP_SIZES_BY_BUDGET = {100: 25, 200: 50, 400: 100}
 
@@ -162,10 +133,7 @@ def large_steps(sweep: Sweep) -> dict[str, float]:
     """
     points = arrays_of_only_scheme(sweep, "points")
     size = margin(points["points"], points["target"])
-    costs = {
-        float(step): history[names.TRAIN_COST.key].to_numpy()
-        for step, history in sweep.histories(sweep.of_role(names.STEP)).groupby("step_size")
-    }
+    costs = {run.step_size: run.costs for run in step_runs(sweep)}
     numbers = {
         f"cost_{count}": float(costs[step][count]) for count, step in STEP_SIZES_BY_BUDGET.items()
     }
@@ -232,18 +200,16 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
     """
     from scipy.stats import linregress, t
 
+    runs = step_runs(sweep)
     rows = []
     for job in as_rows(sweep.of_role(names.SCHEME)):
-        steps = sweep.of_role(names.STEP)
-        histories = sweep.histories(steps[steps["parent"] == job["run_id"]])
         l2 = float(job[names.setting("cost.l2")])
         goal = float(job[names.MINIMUM.column]) + l2
         # By step size; 0 counts as 1, so that it has a logarithm.
         counts = {
-            float(step): max(
-                first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), goal), 1.0
-            )
-            for step, history in histories.groupby("step_size")
+            run.step_size: max(iterations_to(run.costs, goal), 1.0)
+            for run in runs
+            if run.job["run_id"] == job["run_id"]
         }
         kappa = float(job[names.LIPSCHITZ.column]) / (2 * l2)
         # At the smallest step size, and at the best one.
@@ -265,7 +231,7 @@ def ridge_dial(sweep: Sweep) -> dict[str, float]:
     """
     rows = at_cost(sweep, 0.3).dropna(subset="missed")
     ridges = rows[names.setting("normalizer.ridge")].astype(float)
-    return {f"error_{ridge:g}": float(error) for ridge, error in zip(ridges, rows["missed"])}
+    return keyed(rows["missed"].set_axis(ridges), "error_{:g}")
 
 
 LBFGS_TARGET = 1e-4  # share of the starting excess
@@ -280,14 +246,11 @@ def lbfgs_and_scaling(sweep: Sweep) -> dict[str, float]:
     pca_sphere saves.
     """
     numbers: dict[str, float] = {}
-    for job in as_rows(sweep.of_role(names.SCHEME)):
-        steps = sweep.of_role(names.STEP)
-        history = sweep.histories(steps[steps["parent"] == job["run_id"]], [names.TRAIN_COST.key])
-        costs = history[names.TRAIN_COST.key].to_numpy()
+    for job, _, costs in step_runs(sweep):
         least_cost = job[names.MINIMUM.column]
         goal = least_cost + LBFGS_TARGET * (costs[0] - least_cost)
         # A run that does not get there counts with all its evaluations.
-        count = min(first_iteration_below(dict(enumerate(costs)), goal), len(costs) - 1)
+        count = min(iterations_to(costs, goal), len(costs) - 1)
         key = f"{job[names.setting('cost.l2_in')]}_{job['normalizer']}"
         numbers[key] = numbers.get(key, 0.0) + count
     for l2_in in ("transformed", "features"):
@@ -312,15 +275,13 @@ def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
     rows = sweep.of_role(names.SCHEME)
     split, l2_in = names.setting("dataset.split_seed"), names.setting("cost.l2_in")
     minima = rows.groupby([l2_in, split])[names.MINIMUM.column]
-    spreads = (minima.max() / minima.min() - 1).groupby(level=0).max()
-    numbers = {str(key): float(spread) for key, spread in spreads.items()}
+    numbers = keyed((minima.max() / minima.min() - 1).groupby(level=0).max(), "{}")
     errors = rows.groupby([l2_in, "normalizer"])[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum()
-    numbers |= {f"errors_{key}_{name}": float(count) for (key, name), count in errors.items()}
-    paths = sweep.arrays(rows, "path")
+    numbers |= keyed(errors, "errors_{}_{}")
     # By scheme, split and place of the penalty: the last weights (classes, features), no bias.
     weights = {
-        (row["normalizer"], row[split], row[l2_in]): paths[row["label"]]["weights"][-1, :, 1:]
-        for row in as_rows(rows)
+        (job["normalizer"], job[split], job[l2_in]): arrays["weights"][-1, :, 1:]
+        for job, arrays in jobs_with(sweep, "path")
     }
     distances: dict[str, list[float]] = {}
     for name, seed in {key[:2] for key in weights}:  # each scheme on each split
@@ -339,34 +300,23 @@ def per_image_or_per_pixel(sweep: Sweep) -> dict[str, float]:
     They are counted until the excess stays at or below that share, and are infinite where no step
     size of the grid reaches it.
     """
-    rows = sweep.of_role(names.SCHEME).set_index("run_id")
-    steps = sweep.of_role(names.STEP)
-    parents = dict(zip(steps["run_id"], steps["parent"]))
-    numbers = dict.fromkeys(rows["normalizer"], math.inf)
-    for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
-        scheme = rows.loc[parents[run_id]]
-        costs = history[names.TRAIN_COST.key].to_numpy()
+    numbers = dict.fromkeys(sweep.of_role(names.SCHEME)["normalizer"], math.inf)
+    for job, _, costs in step_runs(sweep):
         # The cost at that share; it lies between two recorded targets.
-        goal = np.interp(IMAGE_TARGET_SHARE, *_excess_shares(scheme))
-        count = first_iteration_below(dict(enumerate(costs)), goal)
-        numbers[scheme["normalizer"]] = min(numbers[scheme["normalizer"]], count)
+        goal = np.interp(IMAGE_TARGET_SHARE, *_excess_shares(job))
+        scheme = job["normalizer"]
+        numbers[scheme] = min(numbers[scheme], iterations_to(costs, float(goal)))
     return numbers
 
 
-def _excess_shares(scheme: "pd.Series[Any]") -> tuple[list[float], list[float]]:
-    """Return the shares of the excess in `names.TARGETS`, rising, and a scheme's costs at them.
+def _excess_shares(job: Row) -> tuple[list[float], list[float]]:
+    """Return the shares of the excess in `names.TARGETS`, rising, and a job's costs at them.
 
     The two lists are the points between which `np.interp` gives the cost at any other share.
     """
     shares = sorted(names.TARGETS.items(), key=lambda item: item[1])
-    return [share for _, share in shares], [
-        float(scheme[names.target(name).column]) for name, _ in shares
-    ]
-
-
-def per_image_or_per_pixel_mnist(sweep: Sweep) -> dict[str, float]:
-    """Return the numbers of `per_image_or_per_pixel`, of MNIST."""
-    return per_image_or_per_pixel(sweep)
+    costs = [float(job[names.target(name).column]) for name, _ in shares]
+    return [share for _, share in shares], costs
 
 
 def preconditioning(sweep: Sweep) -> dict[str, float]:
@@ -399,23 +349,16 @@ def rotations(sweep: Sweep) -> dict[str, float]:
     The iterations of a rotation are counted until the cost stays at or below 0.104, at the step
     size that takes the fewest; they are infinite where no step size reaches that cost.
     """
-    steps = sweep.of_role(names.STEP)
-    histories = sweep.histories(steps, [names.TRAIN_COST.key])
-    counts = {
-        run_id: first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), GOAL_COST)
-        for run_id, history in histories.groupby("run_id")
-    }
-    # The iterations of all step sizes of each job; a job is a rotation under an optimizer.
-    best = steps.assign(count=steps["run_id"].map(counts)).groupby(
-        [names.OPTIMIZER.column, "parent"]
-    )["count"]
-    numbers: dict[str, float] = {}
-    for optimizer, fewest_iterations in best.min().groupby(level=0):
-        numbers |= {
-            f"{optimizer}_fewest": float(fewest_iterations.min()),
-            f"{optimizer}_most": float(fewest_iterations.max()),
-        }
-    return numbers
+    counts = pd.DataFrame(
+        [
+            (job[names.OPTIMIZER.column], job["run_id"], iterations_to(costs, GOAL_COST))
+            for job, _, costs in step_runs(sweep)
+        ],
+        columns=["optimizer", "job", "count"],
+    )
+    # A job is a rotation under an optimizer.
+    best = counts.groupby(["optimizer", "job"])["count"].min().groupby(level=0)
+    return keyed(best.min(), "{}_fewest") | keyed(best.max(), "{}_most")
 
 
 def scaling_with_adam(sweep: Sweep) -> dict[str, float]:

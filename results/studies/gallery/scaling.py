@@ -4,14 +4,11 @@ They are those of dummies, outliers and targets.
 """
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.compare.reached import first_iteration_below
 from normbench.results.store.runs import Sweep
+from normbench.results.studies.gallery import Array, iterations_to, keyed, step_runs
 
-Array = NDArray[np.float64]
 EPSILON, TARGET_SCHEME = names.setting("optimizer.epsilon"), names.setting("dataset.target_scheme")
 # The scheme that divides targets from 25 to 346 by 64, as it is recorded.
 OVER_64 = "{'minmax': {'feature_range': [0.390625, 5.40625]}}"
@@ -38,16 +35,14 @@ def dummies(sweep: Sweep) -> dict[str, float]:
         ),
         l2=rows[names.setting("cost.l2")].astype(float).map("{:g}".format),
     )
-    numbers: dict[str, float] = {}
-    for (treatment, l2), jobs in rows.groupby(["treatment", "l2"]):
-        key = f"{treatment}_{l2}"
-        numbers[f"iterations_{key}"] = float(jobs[names.reached("1e-2").column].median())
-        numbers[f"errors_{key}"] = float(jobs[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum())
+    jobs = rows.groupby(["treatment", "l2"])
+    numbers = keyed(jobs[names.reached("1e-2").column].median(), "iterations_{}_{}")
+    numbers |= keyed(jobs[names.FINAL_TEST_MISCLASSIFICATIONS.column].sum(), "errors_{}_{}")
     index = ["l2", names.setting("dataset.seed")]
     minima = rows.pivot(index=index, columns="treatment", values=names.MINIMUM.column)
     for name, columns in (("spread", list(minima)), ("centring", treatments)):
         spread = minima[columns].max(axis=1) / minima[columns].min(axis=1) - 1
-        numbers |= {f"{name}_{l2}": float(gap) for l2, gap in spread.groupby(level=0).max().items()}
+        numbers |= keyed(spread.groupby(level=0).max(), name + "_{}")
     return numbers
 
 
@@ -87,10 +82,7 @@ def outliers(sweep: Sweep) -> dict[str, float]:
         table = by_quantity[quantity] = rows.pivot(
             index=index, columns="normalizer", values=quantity
         )
-        for case, medians in table.groupby(level=0).median().iterrows():
-            numbers |= {
-                f"{quantity}_{case}_{name}": float(value) for name, value in medians.items()
-            }
+        numbers |= keyed(table.groupby(level=0).median().stack(), quantity + "_{}_{}")
     robust, standard = "robust", "standard"
     # Comparisons table by table: True where the claim holds.
     condition, error, iterations = (
@@ -102,15 +94,14 @@ def outliers(sweep: Sweep) -> dict[str, float]:
         "lower_error": error["quantile"] < error[[robust, standard]].min(axis=1),
     }
     for name, holds in counted.items():
-        counts = holds.groupby(level=0).sum()
-        numbers |= {f"{name}_{case}": float(count) for case, count in counts.items()}
+        numbers |= keyed(holds.groupby(level=0).sum(), name + "_{}")
     least_costs = by_quantity["least"][standard]
     overtaking: dict[str, list[float]] = {}
     quantile = rows[rows["normalizer"] == "quantile"].set_index("run_id")
     for run_id, history in sweep.histories(quantile.reset_index()).groupby("run_id"):
         case, seed = (quantile.loc[run_id, key] for key in index)
         costs = history[names.TRAIN_COST.key].to_numpy()
-        overtaking.setdefault(case, []).append(_iterations_to(costs, least_costs[case, seed]))
+        overtaking.setdefault(case, []).append(iterations_to(costs, least_costs[case, seed]))
     return numbers | {
         f"overtaking_{case}": float(np.median(each)) for case, each in overtaking.items()
     }
@@ -131,7 +122,7 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     the target over 64 than for the raw one, at equal settings.
     """
     jobs = sweep.of_role(names.SCHEME).set_index("run_id")
-    costs = _costs(sweep, jobs)  # by optimizer and scheme; of Adam, step size and epsilon, too
+    costs = _costs(sweep)  # by optimizer and scheme; of Adam, step size and epsilon, too
     minima = jobs.groupby(TARGET_SCHEME)[names.MINIMUM.column].min()
     excesses = {key: cost - minima[key[1]] for key, cost in costs.items()}
     plain = {scheme: excesses["gradient_descent", scheme] for scheme in minima.index}
@@ -147,39 +138,27 @@ def target_scaling(sweep: Sweep) -> dict[str, float]:
     return {
         "scaled_gap": float(gap.max()),
         "bias_share": float(1 - plain["centre"][0] / plain["identity"][0]),
-        **{f"iterations_{scheme}": _iterations_to(share, 1e-3) for scheme, share in shares.items()},
-        "iterations_absolute": _iterations_to(plain["centre"], raw_goal),
+        **{f"iterations_{scheme}": iterations_to(share, 1e-3) for scheme, share in shares.items()},
+        "iterations_absolute": iterations_to(plain["centre"], raw_goal),
         "own_units_gap": float(own_costs.max() / own_costs.min() - 1),
         "adam_gap": float(np.abs(64**2 * costs[over_64] / larger - 1).max()),
         **{
-            f"adam_{name}": _iterations_to(excesses[raw], share * excesses[raw][0])
-            / _iterations_to(excesses[over_64], share * excesses[over_64][0])
+            f"adam_{name}": iterations_to(excesses[raw], share * excesses[raw][0])
+            / iterations_to(excesses[over_64], share * excesses[over_64][0])
             for name, share in names.TARGETS.items()
         },
     }
 
 
-def _costs(sweep: Sweep, jobs: pd.DataFrame) -> dict[tuple[str, ...], Array]:
+def _costs(sweep: Sweep) -> dict[tuple[str, ...], Array]:
     """Return the costs of each run, one an iteration, by optimizer and scheme of the target.
 
     The keys of Adam's runs have the step size and epsilon too, as texts.
-
-    Args:
-        sweep: The sweep.
-        jobs: Its scheme runs, indexed by run id.
     """
-    steps = sweep.of_role(names.STEP)
-    parents = dict(zip(steps["run_id"], steps["parent"]))
     costs: dict[tuple[str, ...], Array] = {}
-    for run_id, history in sweep.histories(steps, [names.TRAIN_COST.key]).groupby("run_id"):
-        job = jobs.loc[parents[run_id]]
+    for job, step_size, history in step_runs(sweep):
         key = [job[names.OPTIMIZER.column], job[TARGET_SCHEME]]
         if key[0] == "adam":  # it was run with several of them
-            key += [f"{float(history['step_size'].iloc[0]):g}", job[EPSILON]]
-        costs[tuple(key)] = history[names.TRAIN_COST.key].to_numpy()
+            key += [f"{step_size:g}", job[EPSILON]]
+        costs[tuple(key)] = history
     return costs
-
-
-def _iterations_to(history: Array, goal: float) -> float:
-    """Return the first iteration from which a history stays at or below a goal, or infinity."""
-    return first_iteration_below(dict(enumerate(history)), goal)

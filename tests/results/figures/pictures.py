@@ -17,37 +17,19 @@ from normbench import names
 from normbench.results.compare import comparisons, passes
 from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import (
-    batch_sizes,
-    biplot,
-    boundary,
-    by_layer,
-    colours,
-    components,
     contours,
-    data,
+    descent,
     drawing,
-    excess,
-    exemplars,
-    features,
     film,
-    fit,
-    formulas,
     histories,
-    landing,
-    loadings,
+    images,
     melt,
     phase_diagram,
-    profiles,
-    projection,
-    reconstruction,
-    sharpness,
-    spectrum,
+    settings,
     step_sizes,
-    weighted,
 )
+from normbench.results.figures import points as of_points
 from normbench.results.figures.base import material, style
-from normbench.results.figures.film import playing
-from normbench.results.figures.film.reel import Reel
 from normbench.results.store.looks import LOOKS
 from normbench.results.store.runs import Sweep
 from tests.results.compare import test_comparisons
@@ -74,10 +56,10 @@ def rows(count: int = 2, **columns: Any) -> pd.DataFrame:
     return pd.DataFrame(known | {"verdict": "converged", names.STEP_TAG.column: "0.25"} | columns)
 
 
-def of_schemes(module: Any, *arrays: Any, columns: Any = None, **options: Any) -> Any:
+def of_schemes(draw: Any, *arrays: Any, columns: Any = None, **options: Any) -> Any:
     """Return what draws a figure of recorded arrays, one scheme each."""
     schemes = rows(len(arrays), **(columns or {}))
-    return partial(module.draw, dict(zip(schemes["label"], arrays)), schemes, "title", **options)
+    return partial(draw, dict(zip(schemes["label"], arrays)), schemes, "title", **options)
 
 
 def of_sweep(name: str, sweep: Sweep) -> Any:
@@ -89,7 +71,7 @@ def of_sweep(name: str, sweep: Sweep) -> Any:
     return draw
 
 
-def images(kept: int, **more: Any) -> dict[str, Any]:
+def image_arrays(kept: int, **more: Any) -> dict[str, Any]:
     """Return arrays of a scheme of images of 16 pixels."""
     arrays = {"components": PIXELS[:kept], "points": PIXELS[3:7], "under": PIXELS[5:9] ** 2}
     arrays |= {"pixels": np.array(kept > 5), "original": PIXELS[0], "origin": PIXELS[1] / 2}
@@ -135,13 +117,15 @@ BATCHED = {passes.BATCH_SETTING: "30", passes.RECORDS: "2", passes.TRAIN_POINTS:
 STARTS = {names.setting("starts"): "5", REPEATS: "3 splits"}
 DIVERGED = {"verdict": [names.DIVERGED, "converged"]}
 LONG = [f"a scheme with a long label, part={n}" for n in range(2)]
-SLOPES = {excess.SLOPE: [0.5, np.nan], names.MINIMUM_REACHED.column: "false"}
+SLOPES = {histories.SLOPE: [0.5, np.nan], names.MINIMUM_REACHED.column: "false"}
 
 
 def of_sharpness(values: Any, columns: Any = None, **options: Any) -> Any:
     """Return what draws a figure of the sharpness along the path."""
-    table = history(values).rename(columns={COST: sharpness.SHARPNESS})
-    return partial(sharpness.draw, table, rows(len(values), **(columns or {})), "title", **options)
+    table = history(values).rename(columns={COST: descent.SHARPNESS})
+    return partial(
+        descent.draw_sharpness, table, rows(len(values), **(columns or {})), "title", **options
+    )
 
 
 def of_profiles() -> Any:
@@ -149,7 +133,7 @@ def of_profiles() -> Any:
     table = test_comparisons.table(
         **{"a": [10, 12, 9, 30], "b, ridge=1": [20, 5, 9, 8], "c": [50, np.inf, 9, np.inf]}
     )
-    return partial(profiles.draw, comparisons.profile(table), "title")
+    return partial(settings.draw_profiles, comparisons.profile(table), "title")
 
 
 def of_batches(**columns: Any) -> Any:
@@ -159,7 +143,7 @@ def of_batches(**columns: Any) -> Any:
     table["updates"] = table["passes"] * 100 / table["batch"]
     table = table.assign(**{"records": 10, "knee": 11.0, "normalizer": table["scheme"]})
     table = table.assign(**{"grid_end": table["stable"] == 0.9, **columns})
-    return partial(batch_sizes.draw, table, "title")
+    return partial(settings.draw_batch_sizes, table, "title")
 
 
 def batched_sweep(*counts: float, knee: float = 11.0, sizes: Any = ("1", "10", "None")) -> Sweep:
@@ -460,16 +444,6 @@ def film_arrays(signs: tuple[int, int]) -> dict[str, Any]:
     return arrays
 
 
-def of_frame(shape: style.Shape = playing.GIF_SHAPE) -> Any:
-    """Return a frame of a film as it is drawn for a GIF, after another one."""
-    with style.figure_style(shape):
-        figure = Figure(figsize=(shape.width, playing.FRAME_HEIGHT), dpi=shape.dpi)
-        stage = playing._GifStage(figure, Reel(film_arrays((-1, 1))), "a title, of several words")
-        stage.show(1)
-        stage.show(2)
-    return figure
-
-
 LANDED = {"position": np.array([-0.5, 0.1, 0.9, 1.4, 2.1, 7.0])}
 TABLED = {"names": np.array([f"feature number {n} of many" for n in range(25)])}
 TABLED |= {"entries": np.linalg.qr(np.random.default_rng(2).standard_normal((25, 25)))[0]}
@@ -534,47 +508,62 @@ UNLABELLED = of_data(POINTS, 0) | {"target": np.zeros(40)}
 FLAT = of_data(POINTS, 0) | {"axes": np.zeros((0, 2)), "target": POINTS[:, 1]}
 SCALED = {names.SCALES.column: "true"}
 NOT_SOLVED = {names.MINIMUM_REACHED.column: "false"}
-AT_INFINITY = {contours.MINIMUM_CASE: "strictly separable"}
+AT_INFINITY = {names.MINIMUM_CASE.column: "strictly separable"}
 CHOSEN = {names.STEP_CHOSEN.column: "true"}
 BY_COUNTS = {names.COMPARED.column: names.MISCLASSIFICATIONS}
 OUTSIDE = {"minimum": np.empty(0), "through": "the end of the path"}
 
 PICTURES: dict[str, Callable[[], Any]] = {
-    "biplot": lambda: of_schemes(biplot, ARROWS, ARROWS),
-    "biplot, arrows": lambda: of_schemes(biplot, FEW_ARROWS, FAR_ARROWS | UNLABELLED),
+    "biplot": lambda: of_schemes(of_points.draw_biplot, ARROWS, ARROWS),
+    "biplot, arrows": lambda: of_schemes(
+        of_points.draw_biplot, FEW_ARROWS, FAR_ARROWS | UNLABELLED
+    ),
     "fit": lambda: of_schemes(
-        fit, *(CURVES | {"prediction": CURVES["x"] ** power} for power in (1, 2, 2.01, 2.02))
+        descent.draw_fit,
+        *(CURVES | {"prediction": CURVES["x"] ** power} for power in (1, 2, 2.01, 2.02)),
     ),
-    "features": lambda: of_schemes(features, SPREAD, SPREAD | {"all": np.array(3)}),
-    "features, thirty": lambda: of_schemes(features, *[THIRTY] * 4, shape=SLIDE),
-    "by_layer": lambda: of_schemes(by_layer, *map(of_layers_of_network, (4, 4, 6))),
-    "by_layer, one": lambda: of_schemes(by_layer, of_layers_of_network(1), shape=COLUMN),
+    "features": lambda: of_schemes(of_points.draw_features, SPREAD, SPREAD | {"all": np.array(3)}),
+    "features, thirty": lambda: of_schemes(of_points.draw_features, *[THIRTY] * 4, shape=SLIDE),
+    "by_layer": lambda: of_schemes(descent.draw_by_layer, *map(of_layers_of_network, (4, 4, 6))),
+    "by_layer, one": lambda: of_schemes(
+        descent.draw_by_layer, of_layers_of_network(1), shape=COLUMN
+    ),
     "boundary": lambda: of_schemes(
-        boundary, of_boundary(0.2), of_boundary(0.9) | {"misclassified": np.array(7.0)}
+        descent.draw_boundary, of_boundary(0.2), of_boundary(0.9) | {"misclassified": np.array(7.0)}
     ),
-    "landing": lambda: of_schemes(landing, LANDED, LANDED | {"direction": np.array([0.5, 9])}),
-    "landing, no circles": lambda: of_schemes(landing, LANDED, shape=COLUMN),
-    "loadings": lambda: of_schemes(loadings, TABLED),
-    "loadings, two": lambda: of_schemes(loadings, *[TABLED] * 3, shape=COLUMN),
+    "landing": lambda: of_schemes(
+        descent.draw_landing, LANDED, LANDED | {"direction": np.array([0.5, 9])}
+    ),
+    "landing, no circles": lambda: of_schemes(descent.draw_landing, LANDED, shape=COLUMN),
+    "loadings": lambda: of_schemes(of_points.draw_loadings, TABLED),
+    "loadings, two": lambda: of_schemes(of_points.draw_loadings, *[TABLED] * 3, shape=COLUMN),
     "profiles": of_profiles,
     "batch_sizes": of_batches,
     "batch_sizes, column": lambda: partial(of_batches(records=2, knee=np.nan), shape=COLUMN),
     "batch_sizes, of a sweep": lambda: of_sweep("batch_sizes", batched_sweep(3, 4, 30)),
     "batch_sizes, bounds": lambda: of_sweep("batch_sizes", batched_sweep(1, 4, 30)),
-    "components": lambda: of_schemes(components, images(9), images(5), component_count=9),
-    "components, eight": lambda: of_schemes(components, images(9), component_count=8),
-    "reconstruction": lambda: of_schemes(reconstruction, images(9), images(5)),
-    "weighted": lambda: of_schemes(weighted, images(9), images(5)),
-    "weighted, two": lambda: of_schemes(weighted, images(2)),
-    "exemplars": lambda: of_schemes(exemplars, PLANE),
+    "components": lambda: of_schemes(
+        images.draw_components, image_arrays(9), image_arrays(5), component_count=9
+    ),
+    "components, eight": lambda: of_schemes(
+        images.draw_components, image_arrays(9), component_count=8
+    ),
+    "reconstruction": lambda: of_schemes(
+        images.draw_reconstruction, image_arrays(9), image_arrays(5)
+    ),
+    "weighted": lambda: of_schemes(images.draw_weighted, image_arrays(9), image_arrays(5)),
+    "weighted, two": lambda: of_schemes(images.draw_weighted, image_arrays(2)),
+    "exemplars": lambda: of_schemes(images.draw_exemplars, PLANE),
     "dial": lambda: of_sweep("dial", varied_sweep()),
     "overview": lambda: of_sweep("overview", two_problems()),
     "overview, splits": lambda: of_sweep("overview", split_problems()),
     "overview, many": lambda: of_sweep("overview", many_problems()),
     "spectrum": lambda: of_schemes(
-        spectrum, eigenvalues([1, 1, 1, 0.5], 1e-3), eigenvalues([9, 1, 0, 0], 1e-7)
+        of_points.draw_spectrum, eigenvalues([1, 1, 1, 0.5], 1e-3), eigenvalues([9, 1, 0, 0], 1e-7)
     ),
-    "spectrum, column": lambda: of_schemes(spectrum, *[eigenvalues([1, 1], 0.0)] * 6, shape=COLUMN),
+    "spectrum, column": lambda: of_schemes(
+        of_points.draw_spectrum, *[eigenvalues([1, 1], 0.0)] * 6, shape=COLUMN
+    ),
     "sharpness": lambda: of_sharpness({"a": [0.2, 0.9, 0.7, 1.2], "b": [0.5] * 4}),
     "sharpness, wide": lambda: of_sharpness({"a": [40, 3, 1e-3, 2.0], "b": [0.5, 0.0, 1, 1]}),
     "sharpness, band": lambda: of_sharpness({"a": [0.5, 1.5] * 4}),
@@ -582,41 +571,49 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "sharpness, batches": lambda: of_sharpness({"a": [0.5] * 9}, BATCHED, first=2),
     "sharpness, none": lambda: of_sharpness({"a": [np.nan] * 3}),
     "contours": lambda: of_schemes(
-        contours,
+        contours.draw,
         with_points(valley(40.0)),
         with_points(valley(900.0, wide=84.0), held="bias held at 2"),
     ),
-    "contours, tall": lambda: of_schemes(contours, valley(2.0, tall=50.0), valley(2.0)),
+    "contours, tall": lambda: of_schemes(contours.draw, valley(2.0, tall=50.0), valley(2.0)),
     "contours, page": lambda: of_schemes(
-        contours, with_points(bowl(1.0)), columns={"label": ["pca, ridge=0.0001"]}, shape=PAGE
+        contours.draw, with_points(bowl(1.0)), columns={"label": ["pca, ridge=0.0001"]}, shape=PAGE
     ),
-    "contours, curved": lambda: of_schemes(contours, curved(1.0), curved(1e-3), shape=COLUMN),
+    "contours, curved": lambda: of_schemes(contours.draw, curved(1.0), curved(1e-3), shape=COLUMN),
     "contours, names": lambda: of_schemes(
-        contours, with_points(bowl(1.0), point_names=np.array(["height", "weight"]))
+        contours.draw, with_points(bowl(1.0), point_names=np.array(["height", "weight"]))
     ),
     "contours, no minimum": lambda: of_schemes(
-        contours, curved(9.0) | {"minimum": np.empty(0), "path_cost": [0.0]}
+        contours.draw, curved(9.0) | {"minimum": np.empty(0), "path_cost": [0.0]}
     ),
-    "contours, infinity": lambda: of_schemes(contours, bowl(1.0, **OUTSIDE), columns=AT_INFINITY),
+    "contours, infinity": lambda: of_schemes(
+        contours.draw, bowl(1.0, **OUTSIDE), columns=AT_INFINITY
+    ),
     "projection, classes": lambda: of_schemes(
-        projection, of_data(POINTS) | {"kept": np.array(2), "lost": 0.0, "back": POINTS + 0.1}
+        of_points.draw_projection,
+        of_data(POINTS) | {"kept": np.array(2), "lost": 0.0, "back": POINTS + 0.1},
     ),
-    "projection": lambda: of_schemes(projection, in_space(2), in_space(1)),
-    "projection, one": lambda: of_schemes(projection, in_space(2, ()), in_space(2, ["no"])),
-    "formulas": lambda: of_schemes(formulas, FORMULAS, EXACT),
-    "formulas, points": lambda: of_schemes(formulas, FORMULAS, dict(FORMULAS)),
+    "projection": lambda: of_schemes(of_points.draw_projection, in_space(2), in_space(1)),
+    "projection, one": lambda: of_schemes(
+        of_points.draw_projection, in_space(2, ()), in_space(2, ["no"])
+    ),
+    "formulas": lambda: of_schemes(of_points.draw_formulas, FORMULAS, EXACT),
+    "formulas, points": lambda: of_schemes(of_points.draw_formulas, FORMULAS, dict(FORMULAS)),
     "colours": lambda: of_schemes(
-        colours,
+        images.draw_colours,
         {"picture": np.abs(PIXELS).reshape(8, 8, 3) * 90, "aligned": PIXELS[:, :3] * 20}
         | {"round": PIXELS[:, 3:6] * 9},
     ),
-    "film": lambda: of_schemes(film, film_arrays((1, -1))),
-    "film, column": lambda: of_schemes(film, film_arrays((1, 1)), shape=COLUMN),
-    "film, a frame": lambda: of_frame,
-    "data": lambda: of_schemes(data, of_data(POINTS), of_data(POINTS), columns=SCALED),
-    "data, one class": lambda: of_schemes(data, of_data(POINTS), of_data(POINTS * [1, 0.01], 1)),
-    "data, ten classes": lambda: of_schemes(data, *[of_data(POINTS, 10)] * 4),
-    "data, no classes": lambda: of_schemes(data, UNLABELLED, FLAT, columns=SCALED),
+    "film": lambda: of_schemes(film.draw, film_arrays((1, -1))),
+    "film, column": lambda: of_schemes(film.draw, film_arrays((1, 1)), shape=COLUMN),
+    "data": lambda: of_schemes(
+        of_points.draw_data, of_data(POINTS), of_data(POINTS), columns=SCALED
+    ),
+    "data, one class": lambda: of_schemes(
+        of_points.draw_data, of_data(POINTS), of_data(POINTS * [1, 0.01], 1)
+    ),
+    "data, ten classes": lambda: of_schemes(of_points.draw_data, *[of_data(POINTS, 10)] * 4),
+    "data, no classes": lambda: of_schemes(of_points.draw_data, UNLABELLED, FLAT, columns=SCALED),
     "histories": lambda: of_histories(FALLING, POINTS_OF | STARTS, TESTED | BANDS | COUNTED),
     "histories, excess": lambda: of_histories(FALLING, SLOPES, COUNTED, scale="excess"),
     "histories, linear": lambda: of_histories(SLOW, {REPEATS: "3 splits"}, scale="linear"),

@@ -24,7 +24,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Transform
 from mpl_toolkits.mplot3d.art3d import Line3D, Path3DCollection, Poly3DCollection
 
-from normbench.results.figures import NAMES, transforms
+from normbench.results.figures import NAMES, histories
 from normbench.results.figures.base import style
 from tests.conftest import ROOT
 from tests.results.figures.pictures import PICTURES, draw, outline
@@ -36,7 +36,7 @@ VERSION = RECORDS / "matplotlib.txt"
 (TESTED_VERSION,) = re.findall(
     r"^matplotlib==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE
 )
-OPTIONS = [f"by {axis}" for axis in transforms.HISTORY_AXES]
+OPTIONS = [f"by {axis}" for axis in histories.HISTORY_AXES]
 OPTIONS += ["linear", "log", "excess", "first iteration", *style.FORMATS]
 
 

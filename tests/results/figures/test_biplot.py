@@ -10,8 +10,7 @@ from normbench.datasets.bundled import iris
 from normbench.measures import points as points_module
 from normbench.measures.contract import FinishedJob
 from normbench.measures.points import MAX_ARROWS, biplot
-from normbench.results.figures import biplot as drawn
-from normbench.results.figures import loadings
+from normbench.results.figures import points as drawn
 from normbench.results.figures.base import landmarks
 from normbench.results.store.errors import ResultsError
 from normbench.theory.shared import PointsCache
@@ -105,8 +104,8 @@ def test_the_table_of_a_sphered_scheme_is_left_out_whatever_its_dead_directions_
     rng = np.random.default_rng(0)
     entries = np.eye(12)
     entries[8:, 8:] = np.linalg.qr(rng.standard_normal((4, 4)))[0]
-    assert not loadings._mixes_features({"entries": entries})
-    assert loadings._mixes_features({"entries": entries[:, ::-1]})
+    assert not drawn._mixes_features({"entries": entries})
+    assert drawn._mixes_features({"entries": entries[:, ::-1]})
 
 
 def test_no_name_of_a_feature_lies_on_a_letter():
@@ -120,7 +119,7 @@ def test_no_name_of_a_feature_lies_on_a_letter():
         "target": np.zeros(5),
         "class_names": np.array([]),
     }
-    figure = of_schemes(drawn, parts, parts)()
+    figure = of_schemes(drawn.draw_biplot, parts, parts)()
     figure.draw_without_rendering()
     for axis in figure.axes[:2]:
         # An annotation's own extent takes its line in; the line may pass below a letter.

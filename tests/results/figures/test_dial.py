@@ -4,10 +4,15 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.figures import dial, drawing
+from normbench.results.figures import drawing
+from normbench.results.figures import settings as setting_figures
 from tests.results.figures.pictures import curves as lines_by_label
 from tests.results.figures.pictures import varied_sweep as sweep
 from tests.results.made import runs
+
+FOLD_COLUMNS, TEST_COLUMNS, TRAIN_COLUMNS = (
+    [metric.column for metric in columns[1:3]] for columns in setting_figures.DIAL_COLUMNS
+)
 
 VALUES = ("1000", "50", "200")
 
@@ -40,9 +45,9 @@ def test_splits_are_their_median_and_said():
 @pytest.mark.parametrize(
     ("known", "words", "share"),
     [
-        ([dial.FOLD_COLUMNS, dial.TEST_COLUMNS], "cross-validation held out", 100),
-        ([dial.TEST_COLUMNS, dial.TRAIN_COLUMNS], "of test points", 2),
-        ([dial.TRAIN_COLUMNS], "of training points", 1),
+        ([FOLD_COLUMNS, TEST_COLUMNS], "cross-validation held out", 100),
+        ([TEST_COLUMNS, TRAIN_COLUMNS], "of test points", 2),
+        ([TRAIN_COLUMNS], "of training points", 1),
     ],
 )
 def test_points_that_were_held_out_come_first(known, words, share):
@@ -51,7 +56,7 @@ def test_points_that_were_held_out_come_first(known, words, share):
         made[cost], made[error] = 7 + number, 5 + number
     rows = made[made["role"] == "scheme"].assign(scheme="a", test_points=50, train_points=100)
     rows = rows[:3]
-    figure = dial.draw(rows, names.setting("dataset.points"), "")
+    figure = setting_figures.draw_dial(rows, names.setting("dataset.points"), "")
     left, right = figure.axes
     assert {cost for _, cost in curves(left)["a"]} == {7}
     assert {error for _, error in curves(right)["a"]} == {5 * share}
@@ -72,7 +77,7 @@ def test_points_that_were_held_out_come_first(known, words, share):
 )
 def test_one_number_is_varied_or_there_is_no_figure(settings, found):
     rows = pd.DataFrame([{f"params.{key}": text for key, text in own.items()} for own in settings])
-    assert dial.find_varied_setting(rows.assign(scheme="s")) == found
+    assert setting_figures.find_varied_setting(rows.assign(scheme="s")) == found
 
 
 def test_a_job_that_diverged_or_failed_is_no_point_of_a_curve():

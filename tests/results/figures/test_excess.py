@@ -10,7 +10,7 @@ from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.results.compare.merging import REPEATS, Merged
-from normbench.results.figures import drawing, excess, histories
+from normbench.results.figures import drawing, histories
 from normbench.results.figures.base import material
 from normbench.results.figures.base.material import Options
 from normbench.results.store.runs import Sweep
@@ -66,7 +66,7 @@ def test_excess_is_the_cost_minus_the_least_cost_and_has_the_predicted_slope(des
     table = material.histories(descended.sweep, rows)
     figure = draw(descended, "histories", scale="excess")
     axis = figure.axes[0]
-    assert axis.get_ylabel() == excess.EXCESS_LABEL
+    assert axis.get_ylabel() == histories.EXCESS_LABEL
     assert axis.get_yscale() == "log"
     assert figure.axes[1].get_ylabel() == "misclassified points"
     assert "dotted: the slope that theory predicts" in figure.get_supxlabel()
@@ -102,7 +102,7 @@ def test_excess_of_splits_is_the_median_of_each_with_its_own_least_cost(monkeypa
     monkeypatch.setattr(Sweep, "histories", lambda self, own, metrics: table)
     source = Sweep("", "", runs)
     sweep = Merged("", "", runs.iloc[:1], source=source, members={"a": ["a", "b", "c"]})
-    found = excess.histories(sweep, runs.iloc[:1])
+    found = histories.excess_histories(sweep, runs.iloc[:1])
     # Medians of 0.5, 1.9, 0.8, and of 0.4, 0.2, 0.05; of the costs less the first's: 0.5, -0.2.
     assert found["train/cost"].tolist() == pytest.approx([0.8, 0.2])
 
@@ -113,21 +113,21 @@ def test_a_slope_is_that_of_the_last_direction_above_rounding(vanishing, share):
     """A soft direction whose excess is rounding has none, nor one that vanishes in a step."""
     soft = 0.01 if share < 1e-14 else 0.1
     arrays = {
-        excess.START_CURVATURES: np.array([0.5, soft, *vanishing]),
-        excess.EXCESS_SHARES: np.array([1.0, share, *np.zeros(len(vanishing))]),
+        histories.START_CURVATURES: np.array([0.5, soft, *vanishing]),
+        histories.EXCESS_SHARES: np.array([1.0, share, *np.zeros(len(vanishing))]),
     }
-    assert excess._quadratic_slope(arrays, 1.0, 1000) == pytest.approx(0.25)
+    assert histories._quadratic_slope(arrays, 1.0, 1000) == pytest.approx(0.25)
 
 
 def test_no_slope_is_predicted_of_several_splits_or_a_least_cost_at_infinity(descended):
     rows = material.schemes(descended.sweep, descended.name)
-    known = excess.with_slopes(descended.sweep, rows, rows)[excess.SLOPE]
+    known = histories.with_slopes(descended.sweep, rows, rows)[histories.SLOPE]
     assert ((known > 0) & (known < 1)).all()
-    several = excess.with_slopes(descended.sweep, rows, rows.assign(**{REPEATS: "4 splits"}))
-    assert several[excess.SLOPE].isna().all()
+    several = histories.with_slopes(descended.sweep, rows, rows.assign(**{REPEATS: "4 splits"}))
+    assert several[histories.SLOPE].isna().all()
     if "softmax" in descended.name:
         far = rows.assign(**{names.MINIMUM_CASE.column: names.PARTLY})
-        assert excess.with_slopes(descended.sweep, far, far)[excess.SLOPE].isna().all()
+        assert histories.with_slopes(descended.sweep, far, far)[histories.SLOPE].isna().all()
 
 
 def test_bands_say_over_how_many():

@@ -15,15 +15,12 @@ from normbench.engine.settings import Settings
 from normbench.results.compare.merging import merged
 from normbench.results.figures import (
     NAMES,
-    closer,
     contours,
-    data,
+    descent,
     drawing,
-    formulas,
-    projection,
-    sharpness,
-    transforms,
+    histories,
 )
+from normbench.results.figures import points as point_figures
 from normbench.results.figures.base import material, output, style, ticks
 from normbench.results.figures.base.labels import spread_apart, spread_beside
 from normbench.results.figures.base.material import Options
@@ -90,7 +87,7 @@ def test_a_step_size_is_known_by_the_six_digits_that_are_shown(three):
 
 def test_closer_draws_the_named_schemes_from_iteration_1(three):
     assert draw(three, "closer") is None
-    runs = three.sweep.runs.assign(**{closer.CLOSER_SCHEMES: "['standard', 'pca_sphere']"})
+    runs = three.sweep.runs.assign(**{histories.CLOSER_SCHEMES: "['standard', 'pca_sphere']"})
     figure = drawing.figure(Sweep(three.uri, "sweep-1", runs), three.name, "closer")
     for axis in figure.axes:
         assert [name.split(",")[0] for name in curves(axis)] == ["standard", "pca_sphere"]
@@ -138,7 +135,7 @@ def test_contour_levels_of_a_bowl_are_evenly_spaced_rings():
 )
 def test_a_circle_that_is_not_seen_is_not_told_of(middle, half, seen):
     x = np.array(middle) + half / 1.08 * np.array([[-1.0, -1.0], [1.0, 1.0], [0.3, -0.2]])
-    figure = of_schemes(data, of_data(x, 0) | {"target": np.zeros(3)})()
+    figure = of_schemes(point_figures.draw_data, of_data(x, 0) | {"target": np.zeros(3)})()
     assert len(figure.axes[0].patches) == 1 + seen
     assert ("unit circle" in figure.get_supxlabel()) == seen
 
@@ -150,7 +147,7 @@ def test_the_signs_of_principal_directions_are_those_of_the_first_panel():
         turned = first | {key: 3 * first[key] * [-1, 1] for key in ("points", "mean", "axes")}
         one, other = (
             np.concatenate([dots.get_offsets() for dots in axis.collections])
-            for axis in of_schemes(data, first, turned)().axes
+            for axis in of_schemes(point_figures.draw_data, first, turned)().axes
         )
         assert np.allclose(other, 3 * one) == same
         assert np.allclose(other, 3 * one * [-1, 1]) != same
@@ -169,10 +166,10 @@ def test_sharpness_of_least_squares_is_that_of_its_curvature(three):
 def test_a_sharpness_of_period_2_is_a_band():
     k = np.array([0, 1, 2, 3, 10, 11, 12])
     values = 1.0 + 0.5 * (-1.0) ** k
-    low, high = sharpness.bands(k, values)
+    low, high = descent.bands(k, values)
     assert np.array_equal(low, np.full(7, 0.5))
     assert np.array_equal(high, np.full(7, 1.5))
-    alone = sharpness.bands(5 * k, values)
+    alone = descent.bands(5 * k, values)
     assert np.array_equal(alone, [values, values])  # every fifth is recorded
 
 
@@ -213,8 +210,8 @@ def test_the_plane_of_few_points_in_space_is_drawn(count):
     points = np.array([[1.0, 2, 3], [2, 5, 1], [0, 4, 4]])[:count]
     parts = {"points": points, "back": points, "kept": np.array(2), "lost": np.array(0.0)}
     parts |= {"target": np.zeros(count), "class_names": np.array([]), "names": np.array([*"xyz"])}
-    (axis,) = of_schemes(projection, parts)().axes
-    directions = projection._image_directions(parts)
+    (axis,) = of_schemes(point_figures.draw_projection, parts)().axes
+    directions = point_figures._image_directions(parts)
     np.testing.assert_allclose(directions @ directions.T, np.eye(3), atol=1e-12)
     np.testing.assert_allclose((points - points[0]) @ directions[2], 0, atol=1e-12)
     assert axis.elev >= 0
@@ -313,8 +310,8 @@ def test_titles_are_words(three, images):
 def test_curves_are_equal_in_groups_of_two_and_more():
     cost = names.TRAIN_COST.key
     table = pd.DataFrame({"run_id": list("aabbcc"), cost: [2.0, 1.0, 2.0, 1.0 + 1e-9, 2.0, 1.1]})
-    assert transforms.equal_runs(table, rows(3)) == [["a", "b"]]
-    assert transforms.equal_runs(table.drop(columns=cost), rows(3)) == []
+    assert histories.equal_runs(table, rows(3)) == [["a", "b"]]
+    assert histories.equal_runs(table.drop(columns=cost), rows(3)) == []
 
 
 def test_long_lines_are_broken_behind_commas():
@@ -326,8 +323,8 @@ def test_long_lines_are_broken_behind_commas():
 
 def test_a_label_of_shared_options_alone_stays():
     labels = ["standard, points=9", "standard, points=9, scale=2", "standard, points=9, scale=3"]
-    assert formulas.shorten_labels(labels) == [labels[0], "scale=2", "scale=3"]
-    assert formulas.shorten_labels(labels[1:]) == ["scale=2", "scale=3"]
+    assert point_figures.shorten_labels(labels) == [labels[0], "scale=2", "scale=3"]
+    assert point_figures.shorten_labels(labels[1:]) == ["scale=2", "scale=3"]
 
 
 def test_a_start_cost_is_that_of_iteration_0_and_unknown_without_histories(three):

@@ -7,7 +7,6 @@ import pytest
 from normbench.command.results.commands import main
 from normbench.results.figures.base import style
 from tests.results.figures.pictures import draw
-from tests.results.figures.shapes import SHAPES
 
 # The fullest picture of each kind.
 FULL = (
@@ -16,6 +15,7 @@ FULL = (
     *("contours", "contours, curved", "data", "data, ten classes", "spectrum", "biplot", "film"),
     *("features, thirty", "by_layer", "dial", "batch_sizes", "boundary"),
 )
+LARGE = ("melt", "overview, many", "histories, twelve", "contours", "data, ten classes", "film")
 
 
 def assert_apart(boxes, most):
@@ -27,8 +27,9 @@ def assert_apart(boxes, most):
 
 
 @pytest.mark.quick_cases(7)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize(
+    ("name", "shape"), [*((name, "column") for name in FULL), *((name, "slide") for name in LARGE)]
+)
 def test_nothing_overlaps_and_nothing_is_cut(name, shape):
     """A layout that finds no room warns, and a warning is an error here."""
     wanted = style.FORMATS[shape]

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results.figures import biplot, contours, data, projection
+from normbench.results.figures import contours
 from normbench.results.figures.base import landmarks
+from normbench.results.figures.points import draw_biplot, draw_data, draw_projection
 from tests.results.figures.pictures import POINTS, TURN, bowl, of_data
 
 ROWS = pd.DataFrame({"label": ["a", "b"], "normalizer": ["identity", "standard"]})
@@ -53,8 +54,8 @@ def test_every_panel_has_the_same_points(name):
         parts = {label: own | more | {"back": own["points"]} for label, own in parts.items()}
     if name == "contours":
         parts = {label: own | bowl(1.0) for label, own in parts.items()}
-    drawn = {"data": data, "biplot": biplot, "contours": contours, "projection": projection}
-    axes = drawn[name].draw(parts, ROWS, "").axes
+    drawn = {"data": draw_data, "biplot": draw_biplot, "projection": draw_projection}
+    axes = drawn.get(name, contours.draw)(parts, ROWS, "").axes
     panels = [letters(axis) for axis in axes if letters(axis)]
     assert len(panels) == 2
     weights = [0.9**0.5, 0.1**0.5] if name == "biplot" else [1, 1]
@@ -68,5 +69,5 @@ def test_other_data_have_other_points():
     parts = {"a": of_data(POINTS), "b": of_data(POINTS[:9])}
     for fingerprints, followed_in in (("xx", 2), ("xy", 0)):
         same = parts if followed_in == 0 else parts | {"b": of_data(POINTS)}
-        figure = data.draw(same, ROWS.assign(data=list(fingerprints)), "")
+        figure = draw_data(same, ROWS.assign(data=list(fingerprints)), "")
         assert sum(bool(letters(axis)) for axis in figure.axes) == followed_in

@@ -6,8 +6,7 @@ from matplotlib.colors import to_rgb
 
 from normbench import names
 from normbench.results.figures import melt
-from normbench.results.figures.melt import schemes
-from normbench.results.figures.melt.layers import GONE_RATIO, THIN_SHARE, layers_from_arrays
+from normbench.results.figures.layers import GONE_RATIO, THIN_SHARE, layers_from_arrays
 from tests.results.figures.pictures import EQUAL_AND_THIN, layer_arrays, layer_table, of_melt
 from tests.results.figures.pictures import LAYER_ITERATIONS as K
 
@@ -15,6 +14,7 @@ from tests.results.figures.pictures import LAYER_ITERATIONS as K
 def words(figure):
     own = [text.get_text() for text in figure.texts]
     own += [text.get_text() for axis in figure.axes for text in axis.texts]
+    own += [legend.get_title().get_text() for legend in figure.legends]
     return " ".join(" ".join(own).split())
 
 
@@ -70,7 +70,7 @@ def test_the_first_scheme_is_drawn_wherever_it_ends():
     rows, steps = layer_table([f"s{n}" for n in range(8)])
     arrays = {f"s{n}": layer_arrays([5.0, n / 10], [1.0, 1.0]) for n in (4, 0, 1, 2, 3, 5, 6, 7)}
     rows = rows.set_index("label", drop=False).loc[list(arrays)]
-    shown, rest = schemes.choose_melts(schemes.drawable_schemes(arrays, rows, steps))
+    shown, rest = melt.choose_melts(melt.drawable_schemes(arrays, rows, steps))
     assert shown[0].label == "s4"
     assert (len(shown), len(rest)) == (6, 2)
 
@@ -82,7 +82,7 @@ def test_schemes_are_one_where_rounding_alone_tells_them_apart(decided):
     rows, steps = layer_table("ab")
     if decided:
         steps.loc[steps[names.STEP_SIZE.column] == 0.01, "verdict"] = names.BY_ROUNDING
-    melts = schemes.merge_equal(schemes.drawable_schemes(arrays, rows, steps))
+    melts = melt.merge_equal(melt.drawable_schemes(arrays, rows, steps))
     assert [melt.label for melt in melts] == (["a = b"] if decided else ["a", "b"])
 
 
@@ -93,11 +93,11 @@ def test_why_a_scheme_has_no_picture():
         (names.NO_LAYERS.column, "because", "because"),
         (names.STEP_TAG.column, None, "it has no best step size"),
         (names.setting("theory"), "none", "theory=none"),
-        (names.NOTE.column, "x", schemes.NO_LAYERS_REASON),
+        (names.NOTE.column, "x", melt.NO_LAYERS_REASON),
     ]:
         changed = rows.assign(**{column: value})
-        assert schemes.missing_reasons(changed, ()) == {"a": reason}
-        assert schemes.missing_reasons(changed, ["a"]) == {}
+        assert melt.missing_reasons(changed, ()) == {"a": reason}
+        assert melt.missing_reasons(changed, ["a"]) == {}
     settings = {names.setting("theory"): "none"}
     figure = of_melt({"a": layer_arrays([5.0], [1.0])}, lacking="b", **settings)()
     assert "No picture of b: theory=none." in words(figure)
@@ -141,5 +141,5 @@ def test_a_measured_run_that_ends_as_high_as_it_began_ends_below_its_start():
     rows, steps = layer_table(arrays, **{names.STEP_TAG.column: "0.5"})
     (one,) = melt.drawable_schemes(arrays, rows, steps)
     assert one.layers.excess[:, -1].tolist()[1] == 1
-    text = schemes.summary_sentence(one, "best")
+    text = melt.summary_sentence(one, "best")
     assert text.startswith("ends below its start up to step 2; ")

@@ -8,14 +8,12 @@ import normbench
 from normbench import names
 from normbench.results.compare.reached import with_lowest_seen
 from normbench.results.figures import (
-    boundary,
     contours,
+    descent,
     drawing,
-    fit,
     histories,
     phase_diagram,
     step_sizes,
-    transforms,
 )
 from normbench.results.figures.base import material
 from normbench.results.store.runs import Sweep
@@ -50,13 +48,13 @@ def test_without_step_sizes_there_is_no_axis_of_them(three, name, monkeypatch):
 
 
 def test_an_optimizer_that_finds_its_own_step_sizes_has_none_in_a_label():
-    for module, arrays in (
-        (fit, CURVES | {"prediction": CURVES["x"]}),
-        (boundary, of_boundary(0.2)),
-        (contours, curved(1.0)),
+    for draw, arrays in (
+        (descent.draw_fit, CURVES | {"prediction": CURVES["x"]}),
+        (descent.draw_boundary, of_boundary(0.2)),
+        (contours.draw, curved(1.0)),
     ):
         for is_gridless, count in (("true", 0), ("false", 1)):
-            figure = of_schemes(module, arrays, columns={names.GRIDLESS.column: is_gridless})()
+            figure = of_schemes(draw, arrays, columns={names.GRIDLESS.column: is_gridless})()
             labels = [*texts(figure.axes[0]), figure.axes[0].get_title()]
             assert sum("step" in label for label in labels) == count
 
@@ -136,7 +134,7 @@ def test_curves_of_other_step_sizes_are_not_called_equal():
     assert labels == ["pca = zca, step 1", "pca, step 10", "zca, step 10"]
     # The label has one step size, so that equal costs of two step sizes are two curves.
     table["train/cost"] = [1.0, 0.5] * 4
-    assert transforms.equal_runs(table, runs) == [run_ids[:2], run_ids[2:]]
+    assert histories.equal_runs(table, runs) == [run_ids[:2], run_ids[2:]]
 
 
 def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():

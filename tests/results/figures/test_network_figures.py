@@ -11,13 +11,8 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.models import Mlp
 from normbench.optimizers import gradient_descent
-from normbench.results.figures import boundary, by_layer
+from normbench.results.figures import descent
 from tests.results.figures.pictures import of_boundary, of_schemes
-
-
-def test_a_layer_without_a_cosine_has_a_gap():
-    assert by_layer._median_over_iterations(np.array([[np.nan, 1.0]])).tolist()[1] == 1.0
-    assert np.isnan(by_layer._median_over_iterations(np.array([[np.nan, 1.0]]))[0])
 
 
 def outcome(cost=softmax, model=None, classes=2):
@@ -60,7 +55,7 @@ def test_a_boundary_counts_the_misclassified_points_of_the_start_that_it_shows()
     assert counts[0] != np.median(counts)
     arrays = made.arrays["boundary"]
     assert arrays["misclassified"] == counts[0]
-    (axis,) = of_schemes(boundary, arrays)().axes
+    (axis,) = of_schemes(descent.draw_boundary, arrays)().axes
     assert axis.get_title().endswith(f", {counts[0]:.0f} misclassified")
     for wrong in (arrays | {"misclassified": np.array(np.nan)}, of_boundary(0.2)):
-        assert "misclassified" not in of_schemes(boundary, wrong)().axes[0].get_title()
+        assert "misclassified" not in of_schemes(descent.draw_boundary, wrong)().axes[0].get_title()

@@ -13,6 +13,7 @@ from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.compare import comparisons, heldout
+from normbench.results.figures import drawing
 from normbench.results.report import captions, files
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
@@ -195,11 +196,13 @@ def test_names_from_data_are_never_markup(three):
 
 
 @pytest.mark.commands
-def test_figures_draw_names_as_text(three):
+def test_figures_draw_names_as_text(three, tmp_path):
     bad = "<script>$x$</script>"
     runs = three.sweep.runs.copy()
     runs["label"] = runs["label"].replace("standard", bad)
-    page = Page(report.render(Sweep(three.uri, "sweep-1", runs)))
+    sweep = Sweep(three.uri, "sweep-1", runs)
+    drawn = drawing.write(sweep, tmp_path, ["histories", "data"], file_formats=("svg",))
+    page = Page(report.render(sweep, drawn))
     assert len(page.all("script")) <= 2
 
 
@@ -226,7 +229,7 @@ def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(comparisons, "compare_pairs", paired)
     sweep = replace(three.sweep)  # of which nothing was asked before
-    written = present(sweep, lambda: files.write(sweep, tmp_path))
+    written = present(sweep, lambda: files.write(sweep, tmp_path, ["histories"]))
     assert len(compared) == 1
     told = capsys.readouterr().out
     page = Page(written[three.name][-1].read_text())

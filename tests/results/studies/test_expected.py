@@ -183,7 +183,7 @@ MISTAKES = {
     "no switch": ([ONE | {"share": 2}], r"\.share=2: must be true or false"),
     "settings of a name": (
         [{"what": "a", "name": "b", "of": {"c": 1}, "value": 1}],
-        r"\.of=.*leave it out beside a name",
+        "`of` picks the runs of a metric; leave it out",
     ),
     "no value": ([ONE | {"value": "many"}], r"\.value=many: must be a number, or the lowest"),
     "a value that is missing": ([{**ONE, "value": None}], r"\.value=None"),
@@ -342,7 +342,7 @@ def test_a_mistake_in_the_function_of_a_study_is_an_error(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(notes, "iris_pca", fails)
-    message = rf"^study notes/iris_pca: .*gallery/notes\.py fails \({type(error).__name__}: "
+    message = rf"^study notes/iris_pca: .*studies/gallery fails \({type(error).__name__}: "
     for words in ((), ("tracking.uri=sqlite:///x.db", "figures=[]")):
         with pytest.raises(ResultsError, match=message):
             expected.numbers(whole([], *words), "notes/iris_pca")
@@ -350,6 +350,19 @@ def test_a_mistake_in_the_function_of_a_study_is_an_error(monkeypatch, error):
     cut_down[-1].runs[names.JOBS.column] = "2"
     for made in cut_down:
         assert expected.numbers(made, "notes/iris_pca") == {}
+
+
+def test_a_misspelt_column_is_an_error_of_a_sweep_that_was_cut_down(monkeypatch):
+    from normbench.results.studies.gallery import notes
+
+    for column, is_mistake in (("params.optimiser", True), ("params.optimizer", False)):
+        made = whole([], "iterations=2")
+        monkeypatch.setattr(notes, "iris_pca", lambda sweep, name=column: {"a": sweep.runs[name]})
+        if is_mistake:
+            with pytest.raises(ResultsError, match="optimiser"):
+                expected.numbers(made, "notes/iris_pca")
+        else:
+            assert expected.numbers(made, "notes/iris_pca") == {}
 
 
 def test_a_misspelt_metric_of_a_study_is_an_error():
