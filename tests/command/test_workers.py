@@ -27,8 +27,8 @@ with guarded_workers():
     print(executor.submit(os.getpid).result(), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
-WORDS = ("normalizer=standard,identity", "iterations=5", "step_sizes=[1]", "hydra/launcher=joblib")
-WORDS += ("figures=[]",)
+WORDS = ("normalizer=standard,identity", "iterations=200000", "step_sizes=[1]")
+WORDS += ("hydra/launcher=joblib", "figures=[]")
 
 
 def hears():
@@ -71,7 +71,7 @@ def test_a_mistake_ends_them_whatever_they_are_at(has_begun):
 
 def start(folder):
     """Start a command with two of joblib's processes."""
-    words = [sys.executable, "-m", "normbench", *WORDS, "figures=[]", "hydra.launcher.n_jobs=2"]
+    words = [sys.executable, "-m", "normbench", *WORDS, "hydra.launcher.n_jobs=2"]
     return subprocess.Popen(
         words,
         cwd=folder,
