@@ -38,7 +38,7 @@ METRIC_COLUMNS = (f"{names.METRICS}{{}}", "{}")
 
 
 # What the value of a key must be; the other keys hold words.
-RULES = {
+KEY_RULES = {
     "value": "must be a number, or the lowest and the highest as [1, 2]",
     "within": "must be a number, 0 or more, or a share such as 1%",
     "share": "must be true or false",
@@ -53,7 +53,7 @@ class Expected(BaseModel):
     quantity: its description, the key `what`. metric: the recorded quantity of the scheme runs with
     the given settings (the key `of`): a metric, a column of the table of runs, or an element of an
     array as `spectrum/before/0`, with `share` as a share of the array's sum. name: instead of
-    metric, the key of a number from the study's function in `results/studies/gallery/FOLDER.py`.
+    metric, the key of a number from the study's function in `results/studies/gallery/`.
     value: the stated number, or the lowest and the highest. within: the tolerance, a plain number
     or a share such as `1%`. says: the source's own text, where it says more than the number. why:
     the reason why the measured number differs, if it does.
@@ -75,7 +75,7 @@ class Expected(BaseModel):
     @classmethod
     def _check_value(cls, value: float | list[float]) -> float | list[float]:
         if isinstance(value, list) and (len(value) != 2 or value[0] > value[1]):
-            raise ValueError(RULES["value"])
+            raise ValueError(KEY_RULES["value"])
         return value
 
     @model_validator(mode="after")
@@ -156,7 +156,7 @@ def _entry(number: int, entry: Any) -> Expected:
     if mistake["type"] == "extra_forbidden":
         keys = [field.alias or name for name, field in Expected.model_fields.items()]
         raise ResultsError(f"{key_path}.{key}: is not one of {', '.join(keys)}; leave it out")
-    rule = RULES.get(str(key), "must be words")
+    rule = KEY_RULES.get(str(key), "must be words")
     raise ResultsError(f"{key_path}.{key}={entry.get(key)}: {rule}")
 
 

@@ -21,7 +21,7 @@ from normbench.results.store.runs import Sweep
 Array = NDArray[np.float64]
 Row = Mapping[Any, Any]
 # The modules with the functions of the studies in each folder of `conf/experiment`.
-MODULES = {
+STUDY_MODULES = {
     "textbook": ("textbook",),
     "exercises": ("exercises",),
     "lecture": ("lecture",),
@@ -39,7 +39,7 @@ TWINS = {
 
 def find_function(folder: str, study: str) -> Callable[[Sweep], dict[str, float]] | None:
     """Return the function of a study; None for one whose numbers are all recorded."""
-    modules = [import_module(f"{__name__}.{name}") for name in MODULES.get(folder, ())]
+    modules = [import_module(f"{__name__}.{name}") for name in STUDY_MODULES.get(folder, ())]
     functions = (getattr(module, TWINS.get(study, study), None) for module in modules)
     return next(filter(None, functions), None)
 
