@@ -1,9 +1,18 @@
-"""Gaussian classes: the covariance is the one that was asked for."""
+"""Data sets that are made: each is what its settings say."""
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
 
-from normbench.datasets.made import _draw_rotation, gaussian
+from normbench.datasets.made import (
+    DEFECTS,
+    _draw_rotation,
+    broken,
+    ferris_wheel,
+    gaussian,
+    nonorthogonal,
+    two_moons,
+)
 
 
 def covariance(data):
@@ -90,9 +99,10 @@ def test_fewer_points_than_features_are_made():
     assert np.linalg.matrix_rank(data.x - data.x.mean(axis=0)) == 19
 
 
-def test_the_seed_makes_the_points():
-    assert gaussian(seed=3).fingerprint == gaussian(seed=3).fingerprint
-    assert gaussian(seed=3).fingerprint != gaussian(seed=4).fingerprint
+@pytest.mark.parametrize("loader", [gaussian, ferris_wheel, nonorthogonal, two_moons, broken])
+def test_the_seed_makes_the_points(loader):
+    assert loader(seed=3).fingerprint == loader(seed=3).fingerprint
+    assert loader(seed=3).fingerprint != loader(seed=4).fingerprint
 
 
 @pytest.mark.parametrize("offset", [0, 3])
@@ -107,3 +117,56 @@ def test_a_regression_has_a_linear_target_and_its_noise(offset):
         assert square[0] / 500 == pytest.approx(left, rel=0.2, abs=1e-20)
     assert exact.y.std() == pytest.approx(1)
     assert exact.y.mean() == pytest.approx(0, abs=1e-12)
+
+
+def axes(x):
+    """Return the shares of the variance, decreasing, and the angle of the first axis in degrees."""
+    values, vectors = np.linalg.eigh(np.cov(x.T))
+    angle = np.degrees(np.arctan2(vectors[1, -1], vectors[0, -1])) % 180
+    return values[::-1] / values.sum(), angle
+
+
+def test_points_of_a_ferris_wheel_are_on_a_circle_and_have_no_axis():
+    exact, noisy = (ferris_wheel(2000, noise).x for noise in (0, 0.1))
+    assert np.hypot(*exact.T) == pytest.approx(np.ones(2000), abs=1e-12)
+    assert np.hypot(*noisy.T).std() == pytest.approx(0.1, rel=0.1)
+    assert axes(exact)[0] == pytest.approx([0.5, 0.5], abs=0.03)
+
+
+@pytest.mark.parametrize("angle", [30, 60, 80])
+def test_the_first_axis_lies_between_the_arms(angle):
+    x = nonorthogonal(20000, angle, noise=0).x
+    found = np.degrees(np.arctan2(x[:, 1], x[:, 0])).round(6) % 180
+    assert set(found) == {0, angle}
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.abs(x[:, 0] / np.cos(np.radians(found))))
+    assert np.linalg.norm(x[found == angle], axis=1).std() == pytest.approx(0.6, abs=0.02)
+    assert axes(x)[1] == pytest.approx(angle / 2, abs=4)  # measured: 1.5 off, at 80 degrees
+
+
+def test_the_moons_are_those_of_scikit_learn():
+    data = two_moons(50, 0.2, 3)
+    x, labels = make_moons(50, noise=0.2, random_state=3)
+    np.testing.assert_array_equal(data.x, x)
+    np.testing.assert_array_equal(data.y, labels)
+    assert data.task == "binary"
+
+
+def test_each_kind_breaks_what_it_says():
+    sound, constant, duplicate, few, offset, single = (broken(kind) for kind in DEFECTS)
+    values = np.linalg.eigvalsh(np.cov(sound.x.T, bias=True))
+    assert values[[0, -1]] == pytest.approx([0.01, 1])
+    np.testing.assert_array_equal(constant.x, np.c_[sound.x[:, :-1], np.ones(200)])
+    assert (duplicate.x[:, :10] == duplicate.x[:, 10:]).all()
+    assert len(few.x) < few.x.shape[1]
+    assert offset.x.mean(axis=0) == pytest.approx(np.full(20, 1e8))
+    assert offset.x.dtype == np.float64
+    assert single.x.dtype == np.float32
+    assert single.x.mean(axis=0) == pytest.approx(np.full(20, 1e3), rel=1e-5)
+    assert {data.task for data in (sound, few, single)} == {"binary"}
+
+
+@pytest.mark.parametrize("kind", DEFECTS)
+def test_the_scale_is_that_of_all_points(kind):
+    plain, large = broken(kind, seed=3), broken(kind, 1e6, seed=3)
+    assert large.x == pytest.approx(1e6 * plain.x.astype(float), rel=1e-6)
+    assert broken(kind, seed=4).fingerprint != plain.fingerprint
