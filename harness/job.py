@@ -19,8 +19,8 @@ from normbench.engine.settings import FITTED
 from normbench.engine.start import SAME_FUNCTION, default_start_name, starting_weights
 from normbench.measures.contract import Array, Findings, FinishedJob
 from normbench.measures.judged import judge_descent
+from normbench.normalizers.decomposition import PointsCaches
 from normbench.preparation import Job, check, prepare
-from normbench.theory.shared import PointsCaches
 from normbench.verdicts.judging import Step
 
 __all__ = ["Job", "Outcome", "PointsCaches", "check", "run", "with_default_start"]
@@ -107,7 +107,7 @@ def run(
     applied = (
         job.applied.pop()
         if job.applied
-        else apply_scheme(job.scheme, data, settings.precision, points_cache.moments)
+        else apply_scheme(job.scheme, data, settings.precision, points_cache)
     )
     finished = FinishedJob(
         data,

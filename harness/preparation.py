@@ -14,7 +14,7 @@ from normbench.engine.batches import check_batch
 from normbench.engine.linear import Linear
 from normbench.engine.midway import Checkpoint, SavedDescents
 from normbench.engine.network import Network, check_model, with_affine_and_running_steps
-from normbench.engine.penalty import check_penalty, penalty_of
+from normbench.engine.penalty import penalty_of
 from normbench.engine.plan import plan_of, with_statistics
 from normbench.engine.preconditioner import with_fitted_scheme
 from normbench.engine.problem import Array, Cost, Problem
@@ -129,7 +129,6 @@ def check(job: Job) -> None:
     check_statistics(settings.statistics, data.x, l2_in, data.fit_on)
     check_scheme(scheme)
     check_sparse(scheme, data.x)
-    check_penalty(job.l2, job.l2_in, scheme)
     measures.check(settings, data, scheme)
 
 
@@ -148,7 +147,7 @@ def prepare(
     data, settings, model = job.dataset, job.effective_settings, job.scoring
     scheme, z, z_test, _ = applied
     encode = partial(encode_targets, scores=job.scores, classes=data.classes, dtype=z.dtype)
-    l2, batch = penalty_of(job.l2, job.l2_in, scheme, z.dtype), settings.batch
+    l2, batch = penalty_of(job.l2, job.l2_in, applied, data.x, z.dtype), settings.batch
     targets = encode(data.y), data.classes > 0, job.scores  # whether points are counted, and C
     train = Problem(model, job.cost, z, *targets, l2, together=batch)
     test = train.held_out(z_test, encode(data.y_test)) if len(z_test) else None

@@ -13,12 +13,12 @@ from normbench.optimizers.contract import State as State
 from normbench.optimizers.rules import adam as adam
 from normbench.optimizers.rules import diminishing as diminishing
 from normbench.optimizers.rules import gradient_descent as gradient_descent
+from normbench.optimizers.rules import lbfgs as lbfgs
+from normbench.optimizers.rules import line_search as line_search
 from normbench.optimizers.rules import momentum as momentum
 from normbench.optimizers.rules import nesterov as nesterov
+from normbench.optimizers.rules import newton as newton
 from normbench.optimizers.rules import normalized as normalized
 from normbench.optimizers.rules import preconditioned as preconditioned
 from normbench.optimizers.rules import rmsprop as rmsprop
 from normbench.optimizers.rules import sign as sign
-from normbench.optimizers.with_objective import lbfgs as lbfgs
-from normbench.optimizers.with_objective import line_search as line_search
-from normbench.optimizers.with_objective import newton as newton

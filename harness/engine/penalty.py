@@ -10,52 +10,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.points import Points
 from normbench.datasets.values import UserError, spell_setting
-from normbench.normalizers.affine import find_affine_map, find_affine_traits
+from normbench.engine.scheme.applying import Applied
+from normbench.engine.scheme.probed import probe
 from normbench.normalizers.on_columns import name_scheme
-from normbench.settings import L2_IN, check
+from normbench.settings import L2_IN
 
 TRANSFORMED, FEATURES = L2_IN
 
 
-def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
-    """Check that a scheme has the weights that a penalty is on.
-
-    Args:
-        l2: The penalty's factor; 0 for none.
-        l2_in: `transformed` or `features`.
-        scheme: The normalizer, fitted or not.
-
-    Raises:
-        UserError: The choice is unknown, or the penalty is on the features and the scheme is not
-            known to be affine.
-    """
-    check("cost.l2_in", l2_in)
-    if l2 and l2_in == FEATURES and find_affine_traits(scheme) is None:
-        raise UserError(
-            f"{spell_setting('cost.l2_in', FEATURES)}: normalizer {name_scheme(scheme)} is not "
-            "known to be an affine map of the features, so that it has no weights of theirs; leave "
-            f"it out, or use {spell_setting('cost.l2_in', TRANSFORMED)}"
-        )
-
-
-def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArray[Any]:
+def penalty_of(
+    l2: float, l2_in: str, applied: Applied, x: Points, dtype: Any
+) -> float | NDArray[Any]:
     """Return the l2 of the transformed weights that equals the chosen penalty.
 
     Args:
         l2: The penalty's factor in `l2 sum w^2`, without 1/2.
         l2_in: `transformed` or `features`.
-        scheme: The fitted normalizer, `z = A x + b`, from N features to M.
+        applied: The fitted normalizer, `z = A x + b`, from N features to M, and points under it.
+        x: The training points (P, N) before it.
         dtype: The type of an array that is returned.
 
     Returns:
         `l2` itself for transformed weights, or if it is 0. For features `l2 A A'`, `(M, M)`, or its
-        diagonal `(M,)` where A is diagonal.
+        diagonal `(M,)` where it is diagonal.
+
+    Raises:
+        UserError: The penalty is on the features, and the scheme is not affine.
     """
     if not l2 or l2_in == TRANSFORMED:
         return l2
-    affine_map = find_affine_map(scheme)
-    assert affine_map is not None
+    affine_map = probe(applied.scheme, x, applied.z)
+    if affine_map is None:
+        raise UserError(
+            f"{spell_setting('cost.l2_in', FEATURES)}: normalizer {name_scheme(applied.scheme)} is "
+            "no affine map of the features, so that it has no weights of theirs; leave it out, or "
+            f"use {spell_setting('cost.l2_in', TRANSFORMED)}"
+        )
     matrix = affine_map.matrix
-    square = matrix**2 if matrix.ndim == 1 else matrix @ matrix.T
-    return np.asarray(l2 * square).astype(dtype)
+    square = np.diag(matrix**2) if matrix.ndim == 1 else matrix @ matrix.T
+    is_diagonal = np.count_nonzero(square) == np.count_nonzero(square.diagonal())
+    return np.asarray(l2 * (square.diagonal() if is_diagonal else square)).astype(dtype)

@@ -6,7 +6,6 @@ from normbench.datasets.on_disk.points import Points, is_in_memory
 from normbench.datasets.values import UserError
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.scheme.probed import probe
-from normbench.normalizers.affine import Affine, find_affine_map
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
 
@@ -36,14 +35,12 @@ def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
         )
     x = np.concatenate(points).astype(np.float64, copy=False)
     z, _ = normalize(scheme, x, x[:0], "float64")  # without test points
-    affine = find_affine_map(scheme)  # exact; None for a scheme that declares no map
-    if affine is None and (probed := probe(scheme, x, z)):
-        affine = Affine(probed.matrix, probed.image - probed.matrix @ probed.centre)
+    affine = probe(scheme, x, z)
     if affine is None:
         raise UserError(
             f"{setting}: is not affine, so it has no preconditioner; take one that centres, scales "
             "or rotates, such as pca_sphere"
         )
-    matrix = np.diag(affine.matrix) if affine.matrix.ndim == 1 else affine.matrix
     bias = np.eye(x.shape[1] + 1, 1)  # 1 above zeros, (N + 1, 1)
-    return optimizer.under(np.hstack([bias, np.vstack([affine.offset, matrix.T])]))
+    offset = affine.image - affine.matrix @ affine.centre
+    return optimizer.under(np.hstack([bias, np.vstack([offset, affine.matrix.T])]))

@@ -6,14 +6,14 @@ import numpy as np
 
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.on_disk.points import as_array, iterate_blocks
+from normbench.datasets.on_disk.points import as_array, iterate_blocks, rows_per_block
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import Applied
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
-from normbench.normalizers.decomposition import compute_deviations, small_block_size
+from normbench.normalizers.decomposition import compute_deviations
 from normbench.normalizers.on_columns import name_scheme
 
 SAME_FUNCTION = "same_function"
@@ -107,7 +107,7 @@ def _same_function_weights(
     # The shortest solution misses points that the scheme does not keep apart: compare all scores.
     scale = np.where(deviations > 0, deviations, np.inf)  # a constant feature has no part in scores
     largest_gap, largest_score = 0.0, 0.0
-    for block, rows in iterate_blocks(x, small_block_size(x)):
+    for block, rows in iterate_blocks(x, rows_per_block(x)):
         scaled = (rows - scheme_map.centre) / scale
         expected_scores = drawn_weights[:, :, 1:] @ scaled.T + drawn_weights[:, :, :1]
         block_scores = slopes @ as_array(z[block]).T.astype(np.float64) + bias[:, :, None]

@@ -20,8 +20,7 @@ from normbench.engine.batches import Batches
 from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import transform_points
 from normbench.engine.scheme.learned import fit_scheme
-from normbench.normalizers.affine import learns_by_blocks
-from normbench.normalizers.on_columns import name_scheme
+from normbench.normalizers.on_columns import learns_by_blocks, name_scheme
 from normbench.settings import BATCH_STATISTICS, FITTED, RUNNING_STATISTICS
 
 

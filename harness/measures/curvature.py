@@ -24,9 +24,13 @@ from normbench.measures.contract import (
 )
 from normbench.settings import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.theory import sizes, spectra
-from normbench.theory.analysis import extreme_curvatures, largest_curvature
-from normbench.theory.directions import UNIFORM_TOLERANCE, Directions
-from normbench.theory.minimum import weights_of
+from normbench.theory.analysis import (
+    UNIFORM_TOLERANCE,
+    Directions,
+    extreme_curvatures,
+    largest_curvature,
+)
+from normbench.theory.least_cost import weights_of
 from normbench.verdicts.judging import Step
 
 BATCHES = (

@@ -21,9 +21,10 @@ from normbench.measures.contract import (
     measure,
     shadows_of,
 )
+from normbench.normalizers.decomposition import Moments
 from normbench.optimizers import Optimizer
-from normbench.theory.analysis import find_least_cost, theorize
-from normbench.theory.shared import PointsCache
+from normbench.theory.analysis import theorize
+from normbench.theory.least_cost import find_least_cost
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules, shadow_tolerance_share
 from normbench.verdicts.judging import JudgingContext, Shadows, Step
@@ -47,7 +48,7 @@ def judge_descent(
     start: Array,
     rounds: Rounds,
     histories: Histories,
-    points_cache: PointsCache,
+    points_cache: Moments,
     seconds: tuple[float, float],
 ) -> JudgedDescent:
     """Judge the grid of a job: compute its theory and least cost, then the verdicts.
@@ -61,7 +62,7 @@ def judge_descent(
         start: The starting weights, `(starts, *shape)`.
         rounds: Descends further runs.
         histories: The histories of the grid.
-        points_cache: Cached statistics and decompositions of the points of the data set.
+        points_cache: The moments of the points of the data set, before the scheme.
         seconds: The seconds of the fit of the scheme, and of the descent of the grid.
 
     Returns:

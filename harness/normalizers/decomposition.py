@@ -1,7 +1,7 @@
 """The moments of points `[1 X]`, which linear schemes and theory share, from one QR pass."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.datasets.on_disk.points import Points, as_array, is_in_memory, iterate_blocks
+from normbench.datasets.on_disk.points import (
+    Points,
+    is_in_memory,
+    iterate_blocks,
+    rows_per_block,
+)
 
 Array = NDArray[np.float64]
 CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
@@ -18,7 +23,9 @@ QR_COLUMNS = 32  # of a panel of the QR decomposition
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
-SMALL_BLOCK_ENTRIES = 1 << 19  # numbers of a block of a pass without products: 4 MB of float64
+MAX_DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
+MAX_BASES = 2  # each is as large as the points
+SPHERED = "sphered"  # the key of the points sphered
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -59,7 +66,8 @@ class Decomposition(NamedTuple):
 class Moments:
     """The moments of points, each computed when it is first asked for, in float64.
 
-    The schemes that are fitted on the same points, and their theory, share them. Nothing is
+    The schemes that are fitted on the same points, and their theory, share them, and what else
+    they compute of the points. Nothing is
     computed from a product of the points, whose rounding hides small variances: singular values of
     a root of the covariance tell apart deviations that differ by up to 1e15.
 
@@ -71,7 +79,7 @@ class Moments:
     def __init__(self, x: Any) -> None:
         self.x = x
         self.saved = 0.0
-        self._cache: dict[Any, tuple[Any, float]] = {}
+        self._cache: dict[Hashable, tuple[Any, float]] = {}
 
     @property
     def has_few_points(self) -> bool:
@@ -83,7 +91,7 @@ class Moments:
         """The mean and the root; of few points it is a centred copy of them, and not kept."""
         if self.has_few_points:
             return _factor_points(self.x)
-        return self._compute_once("factor", lambda: _factor_by_blocks(self.x))
+        return self.get_or_compute("factor", lambda: _factor_by_blocks(self.x))
 
     @property
     def gram_root(self) -> Array:
@@ -97,13 +105,8 @@ class Moments:
 
         No direction is rounding in them because another feature is large.
         """
-
-        def compute() -> Array:
-            """Return the singular values of the scaled root."""
-            _, root, deviations = self.factor
-            return singular_values(root / deviations)
-
-        return self._compute_once("correlation", compute)
+        _, root, deviations = self.factor
+        return self.get_or_compute("correlation", lambda: singular_values(root / deviations))
 
     @property
     def live(self) -> int:
@@ -126,29 +129,61 @@ class Moments:
             complete: Whether the eigenvectors of zero eigenvalues are needed, too.
 
         Returns:
-            The decomposition; its arrays are shared and cannot be written to.
+            The decomposition; its arrays are shared, and must not be written to.
 
         Raises:
             ValueError: The squares of the features overflow.
         """
         complete = complete and self.has_few_points  # more points always give all eigenvectors
-        return self._compute_once(
+        return self.get_or_compute(
             (correlation, complete), lambda: _decompose(self.factor, correlation, complete)
         )
 
-    def _compute_once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return the value of a key, computed at the first call; the others save its seconds."""
+    def get_or_compute(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return the value of a key, computed at the first call; the others save its seconds.
+
+        Args:
+            key: All that the value depends on beside the points, its own name among them.
+            compute: Computes the value where the key is new.
+        """
         if key in self._cache:
-            value, seconds = self._cache[key]
-            self.saved += seconds
-            return value
-        tick, saved = time.perf_counter(), self.saved
-        value = compute()
-        seconds = time.perf_counter() - tick + self.saved - saved
-        for array in value if isinstance(value, tuple) else [value]:
-            array.flags.writeable = False  # several schemes hold it
-        self._cache[key] = value, seconds
-        return value
+            self.saved += self._cache[key][1]
+        else:
+            tick, saved = time.perf_counter(), self.saved
+            value = compute()
+            self._cache[key] = value, time.perf_counter() - tick + self.saved - saved
+        return self._cache[key][0]
+
+    def forget(self, key: Hashable) -> None:
+        """Give the memory of a value back."""
+        self._cache.pop(key, None)
+
+
+class PointsCaches:
+    """The moments of the data sets of one comparison, of the most recent few of them."""
+
+    def __init__(self) -> None:
+        self._by_fingerprint: dict[str, Moments] = {}
+
+    def get(self, fingerprint: str, x: Points) -> Moments:
+        """Return the moments of a data set's points, which the jobs of a sweep share.
+
+        Args:
+            fingerprint: The hash of the content of the points, the key of the cache.
+            x: Points (P, N), of which they are where there are none yet.
+
+        Returns:
+            The moments. Those of the `MAX_DATA_SETS` most recently used data sets are kept, and the
+            sphered points of the `MAX_BASES` most recent.
+        """
+        # Popped and inserted again, so that the order of the dictionary is that of last use.
+        moments = self._by_fingerprint.pop(fingerprint, None) or Moments(x)
+        self._by_fingerprint[fingerprint] = moments
+        if len(self._by_fingerprint) > MAX_DATA_SETS:
+            del self._by_fingerprint[next(iter(self._by_fingerprint))]
+        for old in list(self._by_fingerprint.values())[:-MAX_BASES]:
+            old.forget(SPHERED)
+        return moments
 
 
 def _factor_points(x: NDArray[Any]) -> Factor:
@@ -258,24 +293,15 @@ def is_rounding(points: int, mean: Array, variance: Array) -> NDArray[np.bool_]:
 
 
 def compute_mean(x: Points) -> Array:
-    """Return the mean `(N,)` of points (P, N) in float64.
-
-    Points that are read by blocks are summed as differences from the first point, which lose no
-    digits to a large offset.
-    """
-    if is_in_memory(x):
-        return np.asarray(x.mean(axis=0, dtype=np.float64))
-    first = as_array(x[:1])[0].astype(np.float64)
-    difference_sum = np.zeros_like(first)
-    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
-        difference_sum += (rows - first).sum(axis=0)
-    return first + difference_sum / len(x)
+    """Return the mean `(N,)` of points (P, N) in float64."""
+    sums = (rows.sum(axis=0, dtype=np.float64) for _, rows in iterate_blocks(x))
+    return np.asarray(sum(sums) / len(x))
 
 
 def compute_deviations(x: Points, mean: Array) -> Array:
     """Return the standard deviations `(N,)` of points (P, N) about a mean `(N,)`, divided by P."""
     squares = np.zeros(x.shape[1])
-    for _, rows in iterate_blocks(x, small_block_size(x)):
+    for _, rows in iterate_blocks(x, rows_per_block(x)):
         centred = rows - mean
         squares += np.square(centred, out=centred).sum(axis=0)
     return np.asarray(np.sqrt(squares / len(x)))
@@ -298,23 +324,6 @@ def moment_rows(x: Points) -> Array:
     mean, root, _ = Moments(x).factor
     contrasts = linalg.helmert(len(root) + 1)  # (k, k + 1) for k rows
     return np.asarray(np.sqrt(len(root) + 1) * contrasts.T @ root + mean)
-
-
-def blocks(points: int, size: int | None = None) -> Iterator[slice]:
-    """Yield slices that cover the points, so that no float64 copy of all points is needed.
-
-    Args:
-        points: The number of points P.
-        size: The number of points of a slice; None for `CENTRED_POINTS_PER_BLOCK`.
-    """
-    size = size or CENTRED_POINTS_PER_BLOCK
-    for first in range(0, points, size):
-        yield slice(first, min(first + size, points))
-
-
-def small_block_size(x: Points) -> int:
-    """Return the number of points of a block that is small enough for the processor's cache."""
-    return max(1, SMALL_BLOCK_ENTRIES // x.shape[1])
 
 
 def _limit_threads(size: int) -> AbstractContextManager[Any]:

@@ -19,7 +19,6 @@ from normbench.normalizers.decomposition import (
     Array,
     Decomposition,
     Moments,
-    blocks,
     rounding_share,
 )
 from normbench.normalizers.schemes import POINT_DTYPES, Scheme
@@ -55,8 +54,6 @@ class Whitening(Scheme):
         See the module.
     """
 
-    # Centres, scales, rotates: see `normbench.normalizers.affine`.
-    affine_traits = (True, True, True)
     fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
@@ -107,8 +104,8 @@ class Whitening(Scheme):
         live_columns = z[:, : len(self.matrix_)]
         # In float64, a block at a time: float32 would lose an offset's digits, and those of the
         # directions of small variance.
-        for block in blocks(len(X)):
-            live_columns[block] = (X[block] - self.mean_) @ self.matrix_.T
+        for block, rows in iterate_blocks(X, CENTRED_POINTS_PER_BLOCK):
+            live_columns[block] = (rows - self.mean_) @ self.matrix_.T
         return z
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
@@ -116,30 +113,15 @@ class Whitening(Scheme):
 
         Args:
             X: Points under the scheme (P, M).
-
-        Raises:
-            ValueError: X has another number of features than the scheme gives.
         """
         check_is_fitted(self)
         X = check_array(X, dtype=POINT_DTYPES)
-        if X.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} gives and takes back "
-                f"{self._n_features_out}"
-            )
         # A is a rotation times the half B: `half_inverse` `(N, k)` undoes B on the live directions.
         # Columns of X beyond the rows of A are those of dropped directions.
         half_inverse = self.scale_[:, None] * self._live_vectors().T * self._divisors()
         rotation = self.matrix_ @ half_inverse
         x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
         return x.astype(X.dtype, copy=False)
-
-    def affine_map(self) -> tuple[Array, Array]:
-        """Return A (M, N) and b (M,) of `z = A x + b`: rows of zeros for dropped directions."""
-        check_is_fitted(self)
-        matrix = np.zeros((self._n_features_out, len(self.mean_)))
-        matrix[: len(self.matrix_)] = self.matrix_
-        return matrix, -matrix @ self.mean_
 
     def _matrix(self, half: Array) -> Array:
         """Return A, (k, N) or (N, N), a rotation of the half B (k, N): here B itself."""
@@ -259,7 +241,6 @@ class PCARotation(Whitening):
         Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
     """
 
-    affine_traits = (True, False, True)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "components": [
             Interval(Integral, 1, None, closed="left"),
@@ -304,14 +285,10 @@ def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
         x: Points (P, N), in memory or read by blocks.
         decomposition: The decomposition of their covariance S, with all eigenvalues.
     """
-    # Fourth powers stay in range in units of a power of two, which leave delta as it is. The unit
-    # is 1 for variances from 2^-128 to 2^128.
-    unit = np.ldexp(1.0, 128 * int(np.frexp(decomposition.values[0])[1] / 128))
-    values = decomposition.values / unit
-    fourth_powers = 0.0
+    values, fourth_powers = decomposition.values, 0.0
     for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
         centred = rows - decomposition.mean
-        fourth_powers += float(np.sum((np.einsum("pn,pn->p", centred, centred) / unit) ** 2))
+        fourth_powers += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
     points, features = x.shape
     squared_norm = float(values @ values)  # |S|^2
     d = (squared_norm - features * float(values.mean()) ** 2) / features
@@ -323,39 +300,23 @@ def row_echelon_form(rows: Array) -> Array:
     """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
 
     Without dependent columns this is the triangle of a QR decomposition. A column that depends on
-    those before it has no pivot: the row's pivot is in the next independent column (Householder
-    reflections, column by column). So the form is unique and does not depend on rounding.
+    those before it has no pivot: the row's pivot is in the next independent column. So the form is
+    unique and does not depend on rounding.
 
     Args:
         rows: `(k, N)`, of rank k.
     """
     if len(rows) == rows.shape[1]:  # of rank N: no column depends on others
         (echelon,) = linalg.qr(rows, mode="r", check_finite=False)
-    else:
-        echelon = _echelon(rows.copy())
-    pivots = echelon[np.arange(len(echelon)), np.argmax(echelon != 0, axis=1)]
-    return echelon * np.where(pivots < 0, -1.0, 1.0)[:, None]
-
-
-def _echelon(rows: Array) -> Array:
-    """Reduce rows (k, N) to row echelon form in place, by Householder reflections; return them.
-
-    Pivots may have either sign.
-    """
-    column_norms = np.linalg.norm(rows, axis=0)
-    row = 0  # the row of the next pivot
-    for column in range(rows.shape[1]):
-        if row == len(rows):
-            break
-        reflector = rows[row:, column].copy()
-        norm = np.linalg.norm(reflector)
-        if norm <= 1e-9 * column_norms[column]:  # the column depends on those before it
-            rows[row:, column] = 0.0
-            continue
-        reflector[0] += np.copysign(norm, reflector[0])
-        # Of length sqrt(2), so that the reflection is `I - v v'`.
-        reflector *= np.sqrt(2) / np.linalg.norm(reflector)
-        rows[row:, column:] -= np.outer(reflector, reflector @ rows[row:, column:])
-        rows[row + 1 :, column] = 0.0
-        row += 1
-    return rows
+        return np.asarray(echelon * np.where(np.diag(echelon) < 0, -1.0, 1.0)[:, None])
+    # Gram and Schmidt's method: a basis of the independent columns, whose product with the rows
+    # has a pivot, the length of what is new in a column, in each row.
+    basis, echelon = np.zeros((0, len(rows))), np.zeros_like(rows)
+    for number, column in enumerate(rows.T):
+        residual = column - basis.T @ (basis @ column)
+        residual -= basis.T @ (basis @ residual)  # what rounding left
+        length = np.linalg.norm(residual)
+        if length > 1e-9 * np.linalg.norm(column):
+            basis = np.vstack([basis, residual / length])
+        echelon[: len(basis), number] = basis @ column
+    return echelon

@@ -4,15 +4,13 @@
 most `bound` times it, and that of least squares is exactly 2 times it, at any weights.
 """
 
-import math
 from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, stats
 
-from normbench.engine.linear import LinearHessian
 from normbench.normalizers.decomposition import Moments, rounding_share, singular_values
 
 Array = NDArray[np.float64]
@@ -113,8 +111,7 @@ def spectrum(moments: Moments) -> Spectrum:
 
     The rank is 1 more than that of the covariance with each feature scaled to variance 1, so that
     no direction counts as rounding because another is large. Singular values down to 1e-15 of the
-    largest are accurate; where the root is invertible, the norm of its inverse gives the smallest
-    one, however small.
+    largest are accurate.
     """
     deviations = moments.correlation_deviations
     rounding = rounding_share(moments.x.shape[1]) * deviations[:1]
@@ -126,35 +123,18 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
     """Return the spectrum of `root'root`, from the singular values of the root.
 
     Args:
-        root: A matrix; upper triangular where it is square.
+        root: A matrix.
         rank: The number of directions above rounding.
         variances: The eigenvalues of the points' covariance, which the spectrum keeps.
     """
     values = singular_values(root)[:rank]
     is_resolved = values > SINGULAR_RESOLUTION * values[0]
-    # A root of full rank is invertible.
-    if not is_resolved.all() and rank == len(root) == root.shape[1]:
-        # 1 over the norm of the inverse is the smallest singular value, to full precision: values
-        # that are not resolved are raised to it.
-        inverse = linalg.solve_triangular(root, np.eye(rank))
-        values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
-        is_resolved[:] = True
     return Spectrum(
         values[is_resolved] ** 2,
         lost=not is_resolved.all(),
         root=root,
         variances=variances,
     )
-
-
-def largest_gram(x: NDArray[Any]) -> float:
-    """Return the largest eigenvalue of the Gram matrix of x (P, N), from products with the points.
-
-    The Gram matrix is the Hessian of a cost of one score with second derivative 1 at each point.
-    """
-    return LinearHessian(
-        x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))
-    ).largest_by_lanczos()
 
 
 def penalize(spectrum_of_gram: Spectrum, factor: float, l2: float | Array) -> Spectrum:
@@ -309,11 +289,7 @@ def effective_rank(values: Array) -> float:
     Args:
         values: Variances `(N,)`, not negative.
     """
-    total = values.sum()
-    if total <= 0:
-        return 0.0
-    shares = values[values > 0] / total
-    return math.exp(-float(shares @ np.log(shares)))
+    return float(np.exp(stats.entropy(values))) if values.any() else 0.0
 
 
 def variance_after_sphering(values: Array, ridge: float) -> Array:

@@ -1,4 +1,15 @@
-"""Judge a job: the histories of every step size against the least cost."""
+"""Judge a job: the histories of every step size against the least cost.
+
+The best step size has one definition, for jobs, splits and targets. It takes the fewest iterations
+to a goal; among equal ones it is the smallest, so that rounding does not choose. The goal names the
+variant:
+
+- *best*: the lowest final cost of the grid, to within `names.TIED` of the start's excess, for good.
+- *best for a target*: a share of the start's excess (`final/step_to_*`).
+- *best over splits*: the fewest splits that miss the goal, then the fewest iterations by the upper
+  quartile over the splits: a median can choose a step size that fails on some.
+- *shown*: the one that `shown_step` chose in its place, unless it diverged; see `find_shown_step`.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,12 +17,11 @@ from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from normbench import names
 from normbench.settings import find_step_size
 from normbench.verdicts import convergence
-from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 
 Array = NDArray[np.float64]
@@ -330,6 +340,43 @@ def find_fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     """
     counts = [step.metrics.get(goal.key, float("nan")) for step in steps]
     return best_step([step.step_size for step in steps], counts)
+
+
+def best_step(
+    step_sizes: Sequence[float],
+    counts: ArrayLike,
+    unreached: ArrayLike | None = None,
+    excess: ArrayLike | None = None,
+) -> int | None:
+    """Return the index of the best step size: the fewest iterations, of equal ones the smaller.
+
+    Args:
+        step_sizes: S step sizes, in any order.
+        counts: The iterations to the goal `(S,)`, NaN or infinite where it is not reached; upper
+            quartiles over the splits, if there are several.
+        unreached: The number of splits that do not reach the goal, `(S,)`: only the step sizes with
+            the fewest are compared. None without splits.
+        excess: The final excess `(S,)`, as a share of the start's, by which a step size is chosen
+            where none reaches the goal; None to choose none.
+
+    Returns:
+        The index; None where none reaches the goal and there is no excess.
+    """
+    candidates = np.argsort(step_sizes, kind="stable")  # of equal ones the smaller comes first
+    if unreached is not None:
+        unreached_counts = np.asarray(unreached)[candidates]
+        candidates = candidates[unreached_counts == unreached_counts.min()]
+    candidate_counts = np.asarray(counts, dtype=float)[candidates]
+    if np.isfinite(candidate_counts).any():
+        return int(candidates[np.nanargmin(candidate_counts)])
+    if excess is None:
+        return None
+    # No step size reaches the goal: the smallest whose final excess is tied with the lowest, or
+    # the smallest of all where no final excess is finite.
+    final_excess = np.asarray(excess, dtype=float)[candidates]
+    lowest = np.nanmin(final_excess) if np.isfinite(final_excess).any() else np.inf
+    is_lowest = (final_excess <= lowest + names.TIED) | ~np.isfinite(lowest)
+    return int(candidates[is_lowest.argmax()])
 
 
 def _count_to_targets(histories: Array, context: JudgingContext) -> dict[str, Array]:

@@ -26,7 +26,7 @@ from normbench.datasets import UserError
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.learned import CONVERTED_POINTS_PER_BLOCK
 from normbench.normalizers import OnColumns
-from normbench.normalizers.affine import learns_by_blocks
+from normbench.normalizers.on_columns import learns_by_blocks
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.arange(40) % 2
@@ -147,11 +147,11 @@ def test_what_a_scheme_gives_is_checked(scheme, reason):
     ("scheme", "reason"),
     [
         (OneHotEncoder(handle_unknown="ignore"), "sparse points"),
-        (Short(), r"shape \(0, 2\) for 1 points"),
-        (Flat(), r"shape \(1,\)"),
+        (Short(), r"shape \(39, 2\) for 40 points"),
+        (Flat(), r"shape \(40,\)"),
         (Words(), "not numbers"),
         (Dates(), "not numbers"),
-        (Nothing(), r"shape \(\) for 1 points"),
+        (Nothing(), r"shape \(\) for 40 points"),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )

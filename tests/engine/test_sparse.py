@@ -14,9 +14,9 @@ from normbench.datasets import UserError, make_dataset, split
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.normalizers import PCASphere
+from normbench.normalizers.decomposition import Moments
 from normbench.optimizers import gradient_descent
-from normbench.theory import analysis, sizes
-from normbench.theory.shared import PointsCache
+from normbench.theory import least_cost, sizes
 from tests import door
 from tests.benchmarks import sparse_rows
 from tests.cases import pairs
@@ -143,13 +143,13 @@ def test_a_descent_takes_at_most_four_times_the_memory_of_the_points():
 
 
 def test_a_proof_that_would_fill_too_many_points_is_left_out(monkeypatch):
-    proofs, own = [], analysis.separability
-    monkeypatch.setattr(own, "proves_separable", lambda *of: proofs.append(of) or True)
+    proofs = []
+    monkeypatch.setattr(least_cost, "proves_separable", lambda *of: proofs.append(of) or True)
     monkeypatch.setattr(sizes, "MAX_NUMBERS", 0)
     data, dense = dataset(2)
     for points, theory, expected in ((data, "auto", 0), (dense, "auto", 1), (data, "full", 2)):
         z = door.points_under(MaxAbsScaler(), points.x)
         problem = door.problem(costs.softmax, z, 2.0 * data.y - 1, True)
         proof = np.ones(problem.shape)
-        analysis.find_least_cost(problem, PointsCache(points.x), 0.1, theory, proof)
+        least_cost.find_least_cost(problem, Moments(points.x), 0.1, theory, proof)
         assert len(proofs) == expected

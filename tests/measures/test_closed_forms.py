@@ -37,9 +37,9 @@ from normbench.measures.planes import (
 )
 from normbench.measures.points import biplot, components, points, projection
 from normbench.normalizers import PCARotation, PCASphere
+from normbench.normalizers.decomposition import Moments
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
-from normbench.theory.shared import PointsCache
 from tests.measures.test_batches_measure import found as found_of_batches
 
 RNG = np.random.default_rng(12)
@@ -52,7 +52,7 @@ def finished(x, y=None, scheme=None, descent=None, classes=None, **more):
     dataset = make_dataset("made", x, y, class_names=classes, source="-")
     fitted = (scheme or FunctionTransformer(inverse_func=None)).fit(x)
     z = np.asarray(fitted.transform(x))
-    return FinishedJob(dataset, fitted, z, PointsCache(x), descent, **more)
+    return FinishedJob(dataset, fitted, z, Moments(x), descent, **more)
 
 
 def ended(weights, scores):
@@ -218,9 +218,9 @@ def test_coordinates_have_the_names_of_the_scheme_or_of_the_features_or_numbers(
     assert points_module.coordinate_names(named) == tuple(
         named.scheme.get_feature_names_out(["x0", "x1", "x2"])
     )
-    silent = FinishedJob(named.dataset, object(), MIXED, PointsCache(MIXED))
+    silent = FinishedJob(named.dataset, object(), MIXED, Moments(MIXED))
     assert points_module.coordinate_names(silent) == ("x0", "x1", "x2")
-    fewer = FinishedJob(named.dataset, object(), MIXED[:, :2], PointsCache(MIXED))
+    fewer = FinishedJob(named.dataset, object(), MIXED[:, :2], Moments(MIXED))
     assert points_module.coordinate_names(fewer) == ("coordinate 1", "coordinate 2")
 
 

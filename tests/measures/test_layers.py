@@ -10,7 +10,7 @@ from normbench.datasets.bundled import breast_cancer, diabetes, iris
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.results.figures.melt.layers import layers_from_arrays
-from normbench.theory.directions import Directions
+from normbench.theory.analysis import Directions
 
 STEPS = (1e-3, 1e-2, 0.1)
 

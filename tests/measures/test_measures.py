@@ -23,8 +23,9 @@ from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.measures.judged import find_separating_weights as separating_weights
 from normbench.measures.judged import judge_descent, rejudge_histories
 from normbench.normalizers import PCASphere
+from normbench.normalizers.decomposition import MAX_DATA_SETS, SPHERED, Moments
 from normbench.optimizers import gradient_descent
-from normbench.theory import shared, sizes
+from normbench.theory import sizes
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 from tests import door
@@ -150,11 +151,13 @@ def test_many_classes_are_too_many_for_theory_and_it_says_so(monkeypatch):
 
 def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
     solved = []
-    once = shared.PointsCache.get_or_compute
+    once = Moments.get_or_compute
     monkeypatch.setattr(
-        shared.PointsCache,
+        Moments,
         "get_or_compute",
-        lambda self, key, find: once(self, key, lambda: solved.append(key[0]) or find()),
+        lambda self, key, find: once(
+            self, key, lambda: (key[0] in ("least", "case") and solved.append(key[0])) or find()
+        ),
     )
     together = PointsCaches()
     found = [
@@ -171,12 +174,12 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
 def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
     together = PointsCaches()
     points = np.random.default_rng(0).standard_normal((20, 2))
-    known = [together.get(str(number), points) for number in range(shared.MAX_DATA_SETS)]
+    known = [together.get(str(number), points) for number in range(MAX_DATA_SETS)]
     for each in known[-3:]:
-        assert each.basis.shape == (20, 2)
+        each.get_or_compute(SPHERED, list)
     assert together.get("0", points) is known[0]
-    assert "basis" not in vars(known[-3])
-    assert "basis" in vars(known[-1])
+    assert known[-3].get_or_compute(SPHERED, lambda: "again") == "again"
+    assert known[-1].get_or_compute(SPHERED, lambda: "again") == []
     together.get("new", points)
     assert together.get("1", points) is not known[1]
 
@@ -220,7 +223,7 @@ def judge_bowl(data, settings, train=None, rule=None, plan=None, critical=False)
     rounds = Rounds(train, None, start, lambda weights: weights, rule, plan, True)
     histories = rounds.descend(settings.step_sizes)
     parts = settings, Rules(), Search(critical=critical), start, rounds, histories
-    return judge_descent(train, rule, *parts, shared.PointsCache(data.x), (3.0, 12.0))
+    return judge_descent(train, rule, *parts, Moments(data.x), (3.0, 12.0))
 
 
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
@@ -230,9 +233,7 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     here = judge_bowl(data, settings, rule=optimizer, critical=True)
     context = here.judging_context
     assert (context.fit_seconds, context.seconds_a_step) == (3, 12 / (3 * 40))
-    made = FinishedJob(
-        data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
-    )
+    made = FinishedJob(data, FunctionTransformer().fit(data.x), data.x, Moments(data.x), here)
     found, arrays = measures.take(made, settings)
     assert found.metrics["theory/step_threshold"] == pytest.approx(0.5, rel=1e-12)
     assert "curvature at the start" in found.tags["theory_basis"]
@@ -273,7 +274,7 @@ def test_the_seconds_of_a_search_that_was_asked_for_are_counted_apart(data):
 
 def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
     from normbench.measures import judged as room
-    from normbench.theory.minimum import Minimum
+    from normbench.theory.least_cost import Minimum
 
     monkeypatch.setattr(room, "find_least_cost", lambda *of: Minimum(1e9, 0.0, "too high", True))
     best = run(job(data)).steps[1]

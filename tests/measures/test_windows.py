@@ -9,7 +9,7 @@ from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.theory import sizes
-from normbench.theory.directions import find_uniform_curvature
+from normbench.theory.analysis import find_uniform_curvature
 from tests import door
 
 

@@ -40,13 +40,6 @@ def test_schemes_on_the_same_points_share_one_decomposition(two_classes, found):
     assert len(found) == 1
 
 
-def test_what_schemes_share_none_of_them_can_change(two_classes):
-    shared = Moments(two_classes[0]).get(correlation=False, complete=False)
-    for array in shared:
-        with pytest.raises(ValueError, match="read-only"):
-            array[...] = 0
-
-
 def test_a_decomposition_is_found_anew_without_them(two_classes, found):
     x, _ = two_classes
     PCASphere().fit(x)

@@ -117,3 +117,19 @@ def test_a_constant_step_hovers_at_the_noise_floor(share):
     # Measured: 4 and 5 percent below; with other seeds of the draws 0 to 4.
     assert np.mean(excesses) == pytest.approx(expected, rel=0.1)
     assert batches.noise_floor(largest, variance, 1.0, batch, largest) == np.inf
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_one_point_has_one_limit_however_it_is_drawn(batch):
+    x = np.array([[1.0, 2.0, -1.0]])
+    limits = batches.mean_square_steps(x, batch)
+    assert limits == pytest.approx((1 / 6, 1 / 6))  # 2/L, of L = 2 |x|^2
+    assert limits[0] == limits[1]
+
+
+def test_knees_and_approximate_steps_are_their_formulas():
+    assert batches.knee(2.0, 10.0) == 5.0
+    assert np.isnan(batches.knee(0.0, 0.0))
+    assert batches.approximate_step(4.0, 5.0, 3) == pytest.approx(0.5 * 3 / 7)
+    assert batches.noise_floor(0.1, 2.0, 5.0, 4, 0.4) == pytest.approx(0.1 * 2 * 5 / 4 / 0.75)
+    assert batches.noise_floor(0.5, 2.0, 5.0, 4, 0.4) == np.inf

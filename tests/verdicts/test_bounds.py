@@ -7,9 +7,8 @@ import pytest
 
 from normbench import names
 from normbench.verdicts import convergence
-from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import JudgingContext, _drop_unsure, judge_steps
+from normbench.verdicts.judging import JudgingContext, _drop_unsure, best_step, judge_steps
 from normbench.verdicts.refinement import (
     bound_iterations,
     coarse_numbers,

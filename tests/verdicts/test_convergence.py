@@ -10,12 +10,12 @@ from normbench.choices import CONF
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
 from normbench.verdicts import convergence
-from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 from normbench.verdicts.judging import (
     JudgingContext,
     Shadows,
     Step,
+    best_step,
     find_shown_step,
     judge_steps,
     largest_convergent,

@@ -15,9 +15,8 @@ from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme.learned import CONVERTED_POINTS_PER_BLOCK, fit_scheme
 from normbench.engine.scheme.sparse import transform_sparse
-from normbench.normalizers.affine import member_schemes
 from normbench.normalizers.decomposition import Moments
-from normbench.normalizers.on_columns import OnColumns, describe_fault, name_scheme
+from normbench.normalizers.on_columns import OnColumns, describe_fault, member_schemes, name_scheme
 
 
 class Applied(NamedTuple):

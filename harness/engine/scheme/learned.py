@@ -13,9 +13,8 @@ from normbench.datasets.on_disk.points import Array, Points, iterate_blocks, tra
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import FLOAT64_BYTES, available_bytes, refuse_larger
 from normbench.engine.scheme.sparse import fit_sparse
-from normbench.normalizers.affine import learns_by_blocks, member_schemes
 from normbench.normalizers.decomposition import Moments
-from normbench.normalizers.on_columns import OnColumns
+from normbench.normalizers.on_columns import OnColumns, learns_by_blocks, member_schemes
 
 CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
@@ -58,10 +57,8 @@ def _fit_on_disk(scheme: Any, x: Array, moments: Moments | None) -> None:
             fit_scheme(link, x)
             x = x if link is links[-1] else _write_float64(x, link.transform)
     elif isinstance(scheme, OnColumns):
-        scheme.select(x)
-        if len(scheme.positions_):  # of no columns nothing is learned
-            fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
-        scheme.note_width(_as_float64(x[:1]))
+        scheme.select(x[:1])
+        fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
     elif hasattr(scheme, "learn"):
         scheme.learn(moments or Moments(x))
     elif hasattr(scheme, "partial_fit"):

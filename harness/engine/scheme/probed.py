@@ -1,7 +1,4 @@
-"""Find the affine map of any fitted scheme by applying the scheme to a few points.
-
-The traits of a scheme before it is fitted are in `normbench.normalizers.affine`.
-"""
+"""Find the affine map of any fitted scheme by applying the scheme to a few points."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +7,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.normalizers.affine import find_affine_map
+from normbench.engine.scheme.sparse import map_sparse
 from normbench.normalizers.decomposition import compute_deviations, compute_mean
 
 Array = NDArray[np.float64]
@@ -54,8 +51,8 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
     """Return a fitted scheme's map, found by a few transformed points.
 
     The scheme transforms the mean, and the mean moved along each feature by that feature's standard
-    deviation. The resulting map must then give z for some of the points. The map of a scheme of
-    sparse points is declared.
+    deviation. The resulting map must then give z for some of the points. A scheme
+    of sparse points scales each feature.
 
     Args:
         scheme: The fitted normalizer.
@@ -66,9 +63,8 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
         The map, about the points' mean; None where the scheme is not affine.
     """
     if isinstance(x, SparsePoints):
-        declared, centre = find_affine_map(scheme), x.csr.mean(axis=0)
-        assert declared is not None
-        return AffineMap(declared.matrix, centre, declared(centre[None])[0])
+        (factors, offset), centre = map_sparse(scheme, x.shape[1]), x.csr.mean(axis=0)
+        return AffineMap(factors, centre, factors * centre + offset)
     centre, rows = compute_mean(x), sample_rows(len(x))
     steps, some_x, some_z = compute_deviations(x, centre), take_rows(x, rows), take_rows(z, rows)
     # The deviation of a constant feature is rounding.

@@ -6,16 +6,14 @@ A scheme that would fill the points is refused: one that mixes features or is no
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler
 
 from normbench.datasets.on_disk.points import Points
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import UserError
-from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.normalizers.on_columns import name_scheme
-
-SPARSE_SCHEMES = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
 def check_sparse(scheme: Any, x: Points) -> None:
@@ -28,12 +26,13 @@ def check_sparse(scheme: Any, x: Points) -> None:
     Raises:
         UserError: The scheme would fill the points, or cannot be fitted on them.
     """
-    traits = find_affine_traits(scheme)
-    # Of schemes that centre, only `StandardScaler` gets the mean of sparse points: `fit_sparse`.
+    options, scheme_type = vars(scheme), type(scheme)
     is_sparse = (
-        traits is not None
-        and type(scheme) in SPARSE_SCHEMES
-        and (not traits.centres or type(scheme) is StandardScaler)
+        # Of schemes that centre, it alone gets the mean of sparse points: `fit_sparse`.
+        scheme_type is StandardScaler
+        or (scheme_type is RobustScaler and not options["with_centering"])
+        or (scheme_type is MaxAbsScaler and not options.get("clip"))
+        or (scheme_type is FunctionTransformer and options["func"] is None)
     )
     if isinstance(x, SparsePoints) and not is_sparse:
         raise UserError(
@@ -43,7 +42,7 @@ def check_sparse(scheme: Any, x: Points) -> None:
 
 
 def fit_sparse(scheme: Any, x: SparsePoints) -> None:
-    """Fit one of `SPARSE_SCHEMES` in place, in float64.
+    """Fit a scheme that `check_sparse` takes in place, in float64.
 
     scikit-learn refuses to centre sparse points: a scheme that centres is fitted as one that does
     not, and gets the attributes of that fit and the mean.
@@ -64,8 +63,14 @@ def transform_sparse(scheme: Any, x: SparsePoints, dtype: Any) -> SparsePoints:
         x: Points (P, N) without an offset.
         dtype: The type of the result.
     """
-    affine = find_affine_map(scheme)
-    assert affine is not None
+    factors, offset = map_sparse(scheme, x.shape[1])
     csr = x.csr.astype(np.float64)  # a copy, whose entries are scaled
-    csr.data *= affine.matrix[csr.indices]
-    return SparsePoints(csr.astype(dtype, copy=False), -affine.offset.astype(dtype))
+    csr.data *= factors[csr.indices]
+    return SparsePoints(csr.astype(dtype, copy=False), -offset.astype(dtype))
+
+
+def map_sparse(scheme: Any, features: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the factor and the offset of each feature `(N,)` under a scheme of `fit_sparse`."""
+    scale = getattr(scheme, "scale_", None)
+    offset = np.asarray(scheme.transform(np.zeros((1, features)))[0])
+    return np.ones(features) if scale is None else 1 / scale, offset

@@ -10,11 +10,11 @@ from normbench.datasets.bundled import iris
 from normbench.measures import points as points_module
 from normbench.measures.contract import FinishedJob
 from normbench.measures.points import MAX_ARROWS, biplot
+from normbench.normalizers.decomposition import Moments
 from normbench.results.figures import biplot as drawn
 from normbench.results.figures import loadings
 from normbench.results.figures.base import landmarks
 from normbench.results.store.errors import ResultsError
-from normbench.theory.shared import PointsCache
 from tests.results.figures.pictures import of_schemes
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
@@ -61,7 +61,7 @@ def test_what_is_kept_is_of_the_two_leading_directions(found):
 def test_a_direction_without_variance_has_its_points_at_0():
     x = np.column_stack([iris().x[:, 0], np.full(150, 3.0)])
     data = make_dataset("flat", x, iris().y, class_names=list("abc"), source="-")
-    parts = biplot.take(FinishedJob(data, None, x, PointsCache(x))).arrays
+    parts = biplot.take(FinishedJob(data, None, x, Moments(x))).arrays
     assert parts["points"].std(axis=0) == pytest.approx([1, 0])
     assert parts["shares"].tolist() == [1, 0]
 
