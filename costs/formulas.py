@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from normbench.costs.declaration import COST_TASKS, Array, Counts, Fused, Sums, declare
 
 
-def _of_margin(derive: Callable[[Array], NDArray[np.float64]]) -> Fused:
+def _of_margin(derive: Callable[[Array], tuple[NDArray[np.float64], Array]]) -> Fused:
     """Return the fused derivative of a cost that is the sum over points of `phi(t)`.
 
     Args:
-        derive: Turns t `(R, p)` into `phi'(t)` in place, and returns the sums of `phi(t)` `(R,)`.
+        derive: Returns the sums of `phi(t)` `(R,)` and `phi'(t)` `(R, p)` of t `(R, p)`, which it
+            may overwrite.
     """
 
     def fused(scores: Array, targets: Array) -> Sums:
@@ -26,28 +27,33 @@ def _of_margin(derive: Callable[[Array], NDArray[np.float64]]) -> Fused:
         scores *= -targets
         t = scores[:, 0]  # a view `(R, p)`
         counts = count_false(t < 0)  # a point with `y s = 0` is misclassified
-        values = derive(t)
+        values, t[...] = derive(t)
         scores *= -targets
         return values, counts
 
     return fused
 
 
+def _sum(values: Array) -> NDArray[np.float64]:
+    """Return the sums over points `(R,)` of values `(R, p)`."""
+    return np.asarray(values.sum(axis=-1, dtype=np.float64))
+
+
 @_of_margin
-def _fused_softmax(t: Array) -> NDArray[np.float64]:
-    """Turn t into `sigma(t) = e^t / (1 + e^t)`; return the sums of `log(1 + e^t)`."""
+def _fused_softmax(t: Array) -> tuple[NDArray[np.float64], Array]:
+    """Return the sums of `log(1 + e^t)`, and `sigma(t) = e^t / (1 + e^t)`."""
     # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
     _, cap = _exponent_range(t.dtype)
     excess_over_cap: Any = 0.0
     # Only where some t exceeds the cap (or is NaN): the two extra passes are rare.
     if not np.maximum.reduce(t, axis=None, initial=0) <= cap:
-        excess_over_cap = np.maximum(t - cap, 0).sum(axis=-1, dtype=np.float64)
+        excess_over_cap = _sum(np.maximum(t - cap, 0))
         np.minimum(t, cap, out=t)
     exp_in_place(t)  # t is e^t from here on
     scratch = np.log1p(t)
-    values = scratch.sum(axis=-1, dtype=np.float64) + excess_over_cap
+    values = _sum(scratch) + excess_over_cap
     t /= np.add(t, 1, out=scratch)
-    return values
+    return values, t
 
 
 @declare("binary", curvature=1 / 4, separable=True, fused=_fused_softmax)
@@ -69,14 +75,10 @@ def softmax(scores: Any, targets: Any) -> Any:
     return anp.sum(anp.logaddexp(0.0, -targets * scores[:, 0]), axis=-1)
 
 
-@_of_margin
-def _fused_perceptron(t: Array) -> NDArray[np.float64]:
-    """Turn t into its step function, 1/2 at 0; return the sums of `max(0, t)`."""
-    values = np.maximum(t, 0).sum(axis=-1, dtype=np.float64)
-    # Twice the step function, as a sum of comparisons: `heaviside` branches, and is slower.
-    np.add(t > 0, t >= 0, out=t, dtype=t.dtype)
-    t *= 0.5
-    return values
+# The step function is 1/2 at 0.
+_fused_perceptron = _of_margin(
+    lambda t: (_sum(np.maximum(t, 0)), np.heaviside(t, t.dtype.type(0.5)))
+)
 
 
 @declare("binary", positively_homogeneous=True, piecewise="linear", fused=_fused_perceptron)
@@ -99,14 +101,9 @@ def perceptron(scores: Any, targets: Any) -> Any:
     return anp.sum(anp.maximum(0.0, -targets * scores[:, 0]), axis=-1)
 
 
-@_of_margin
-def _fused_squared_margin(t: Array) -> NDArray[np.float64]:
-    """Turn t into `2 max(0, 1 + t)`; return the sums of `max(0, 1 + t)^2`."""
-    t += 1
-    np.maximum(t, 0, out=t)
-    values = (t * t).sum(axis=-1, dtype=np.float64)
-    t *= 2
-    return values
+_fused_squared_margin = _of_margin(
+    lambda t: (_sum(np.maximum(1 + t, 0) ** 2), 2 * np.maximum(1 + t, 0))
+)
 
 
 @declare("binary", curvature=2.0, piecewise="quadratic", fused=_fused_squared_margin)
@@ -199,9 +196,8 @@ def least_squares(scores: Any, targets: Any) -> Any:
 def _fused_absolute(scores: Array, targets: Array) -> Sums:
     """Turn scores `(R, 1, p)` into `sign(s - y)`."""
     scores -= targets
-    values = np.abs(scores[:, 0]).sum(axis=-1, dtype=np.float64)
-    # The sign, as a difference of comparisons: `sign` branches, and is slower.
-    np.subtract(scores > 0, scores < 0, out=scores, dtype=scores.dtype)
+    values = _sum(np.abs(scores[:, 0]))
+    np.sign(scores, out=scores)
     return values, None
 
 

@@ -51,10 +51,8 @@ class Optimizer(NamedTuple):
             whatever the grid of step sizes; that run is recorded under step size 1.
         steady: Rounding can decide where a run ends only if the run's cost rises at some iteration;
             under a rule that is not steady it can decide that of any run.
-        scheme: A scheme that is fitted on the points of the problem before the descent, for
-            `under`; None without one.
-        under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`; None without
-            a scheme.
+        scheme: A scheme that is fitted on the points of the problem before the descent, by whose
+            map gradients are multiplied; None without one.
         note: How the rule differs from what its name usually means; empty if it does not.
     """
 
@@ -67,7 +65,6 @@ class Optimizer(NamedTuple):
     gridless: bool = False
     steady: bool = False
     scheme: Any = None
-    under: "Callable[[Array], Optimizer] | None" = None
     note: str = ""
 
 

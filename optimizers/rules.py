@@ -259,30 +259,13 @@ def preconditioned(scheme: Any) -> Optimizer:
             the descent, see `Optimizer.scheme`.
 
     Returns:
-        A rule that is plain gradient descent (T is the identity) until its `under` is called with
-        the map of the fitted scheme.
+        Plain gradient descent (T is the identity), until the engine multiplies its gradients by
+        T T' of the fitted scheme.
 
     References:
         Amari, "Natural gradient works efficiently in learning", Neural Computation 10 (1998).
     """
-
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
-        return weights - step_size * gradient, state
-
-    def under(matrix: Array) -> Optimizer:
-        """Return the rule for the map T of the fitted scheme, `(N + 1, M + 1)`."""
-
-        def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
-            # T T' is symmetric: multiplied from the right it acts on the last axis, of N + 1.
-            direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
-            return (weights - step_size * direction).astype(weights.dtype, copy=False), state
-
-        # Neither rotation-equivariant nor plain: T favours some directions of the weights.
-        return Optimizer(move, steady=True)
-
-    return Optimizer(
-        step, rotation_equivariant=True, plain=True, steady=True, scheme=scheme, under=under
-    )
+    return gradient_descent()._replace(scheme=scheme)
 
 
 def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -> Optimizer:

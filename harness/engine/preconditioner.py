@@ -8,6 +8,7 @@ from normbench.engine.scheme.applying import normalize
 from normbench.engine.scheme.probed import probe
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
+from normbench.optimizers.contract import Array, State, Update
 
 
 def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
@@ -26,7 +27,6 @@ def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
     scheme = optimizer.scheme
     if scheme is None:
         return optimizer
-    assert optimizer.under is not None
     setting = f"optimizer.scheme={name_scheme(scheme)}"
     if not all(map(is_in_memory, points)):
         raise UserError(
@@ -43,4 +43,13 @@ def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
         )
     bias = np.eye(x.shape[1] + 1, 1)  # 1 above zeros, (N + 1, 1)
     offset = affine.image - affine.matrix @ affine.centre
-    return optimizer.under(np.hstack([bias, np.vstack([offset, affine.matrix.T])]))
+    matrix = np.hstack([bias, np.vstack([offset, affine.matrix.T])])
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        # T T' is symmetric: multiplied from the right it acts on the last axis, of N + 1.
+        direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
+        stepped, state = optimizer.step(weights, direction, state, step_size)
+        return stepped.astype(weights.dtype, copy=False), state
+
+    # Neither plain nor rotation-equivariant: T favours some directions of the weights.
+    return optimizer._replace(step=step, scheme=None, plain=False, rotation_equivariant=False)

@@ -13,8 +13,6 @@ from sklearn.utils.validation import validate_data
 
 from normbench.normalizers.schemes import POINT_DTYPES
 
-NOT_NUMBERS = "gives points that are not numbers"
-
 
 def name_scheme(scheme: Any) -> str:
     """Return the class name of a scheme for error messages; of `OnColumns`, the scheme's inside."""
@@ -53,7 +51,7 @@ def describe_fault(output: Any, points: int) -> str | None:
             "more a point"
         )
     if np.asarray(output).dtype.kind not in "biufO":  # text, dates, complex numbers
-        return NOT_NUMBERS
+        return "gives points that are not numbers"
     return None
 
 

@@ -25,12 +25,7 @@ MAX_EXPONENT = 100.0  # of e: the span of a power over a feature, far beyond a m
 
 
 class Scheme(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of the schemes of this package: points keep their type."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+    """The base of the schemes of this package."""
 
 
 class RandomRotation(Scheme):
@@ -89,7 +84,6 @@ class RandomRotation(Scheme):
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) rotated back, in their type."""
-        check_is_fitted(self)
         X = check_array(X, dtype=POINT_DTYPES)
         return np.asarray(X @ self.matrix_, dtype=X.dtype)
 
@@ -283,7 +277,6 @@ class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points under the scheme X (P, N) as points before it."""
-        check_is_fitted(self)
         bent = self.signs_ * self._scaler.inverse_transform(np.asarray(X, dtype=np.float64))
         p, m = self.powers_, self.middles_
         with np.errstate(all="ignore"):  # each of the two formulas is for one side of 0

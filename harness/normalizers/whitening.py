@@ -114,7 +114,6 @@ class Whitening(Scheme):
         Args:
             X: Points under the scheme (P, M).
         """
-        check_is_fitted(self)
         X = check_array(X, dtype=POINT_DTYPES)
         # A is a rotation times the half B: `half_inverse` `(N, k)` undoes B on the live directions.
         # Columns of X beyond the rows of A are those of dropped directions.
@@ -261,18 +260,16 @@ class PCARotation(Whitening):
     def _width(self) -> int:
         """Return how many components are kept, by the option and the variances."""
         features = len(self.mean_)
-        if self.components is None:
-            return features
-        if self.components >= 1:
-            if self.components <= features:
-                return int(self.components)
+        kept = features if self.components is None else self.components
+        if kept > features:
             raise ValueError(
-                f"components={self.components} is more than the {features} features of the data; "
-                f"choose {features} or fewer, or null for all"
+                f"components={kept} is more than the {features} features of the data; choose "
+                f"{features} or fewer, or null for all"
             )
-        # The fewest components that together hold at least the share of the variance.
-        variance = np.cumsum(self.eigenvalues_)
-        return min(int(np.searchsorted(variance, self.components * variance[-1])) + 1, features)
+        if kept < 1:  # the fewest components that together hold at least this share of the variance
+            variance = np.cumsum(self.eigenvalues_)
+            kept = min(int(np.searchsorted(variance, kept * variance[-1])) + 1, features)
+        return int(kept)
 
 
 def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:

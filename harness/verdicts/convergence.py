@@ -380,13 +380,11 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
         An iteration for each run; NaN where a run never stays as low.
     """
     ranked = [history for history in histories if history is not None]
-    if not ranked:
-        return [float("nan")] * len(histories)
-    start_excess = max(float(ranked[0][0]) - minimum, 0.0)
-    goal = min(history[-1] for history in ranked) + names.TIED * start_excess
-    unranked = np.array([np.nan])
+    start_excess = max(float(ranked[0][0]) - minimum, 0.0) if ranked else 0.0
+    goal = min((history[-1] for history in ranked), default=0.0) + names.TIED * start_excess
     return [
-        arrival_iteration(unranked if history is None else history, goal) for history in histories
+        float("nan") if history is None else arrival_iteration(history, goal)
+        for history in histories
     ]
 
 

@@ -65,18 +65,18 @@ def critical_step(
     """
     lower, upper, descents = 0.0, np.inf, 0
     powers = 2.0 ** np.arange(SIZES_PER_DESCENT)  # each size of a descent is twice the last
-    sizes, is_done = first * powers, False
-    while not is_done:
-        failures = list(fails(sizes.tolist()))
+    sizes = first * powers
+    while lower == 0 or upper / lower > 1 + width:
+        failures = [*fails(sizes.tolist()), True]  # the upper end fails
         descents += 1
         # The sizes increase, within the bracket or beside its open end.
         ends = [lower, *sizes.tolist(), upper]
-        first_failure = failures.index(True) if True in failures else len(failures)
+        first_failure = failures.index(True)
         lower, upper = ends[first_failure : first_failure + 2]
-        if lower == 0 or np.isinf(upper):  # continue above the largest size, or below the smallest
-            sizes = sizes[-1] * 2 * powers if np.isinf(upper) else sizes[0] / 2 / powers[::-1]
-            is_done = descents * SIZES_PER_DESCENT >= MAX_DOUBLINGS
-        else:  # continue between the ends, which are known
-            is_done = upper / lower <= 1 + width
+        if 0 < lower < upper < np.inf:  # continue between the ends, which are known
             sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
+        elif descents * SIZES_PER_DESCENT >= MAX_DOUBLINGS:
+            break
+        else:  # continue above the largest size, or below the smallest
+            sizes = sizes[-1] * 2 * powers if np.isinf(upper) else sizes[0] / 2 / powers[::-1]
     return Critical(lower or None, upper if np.isfinite(upper) else None, descents)

@@ -43,19 +43,6 @@ def test_it_descends_as_gradient_descent_does_under_the_scheme(data, scheme, cos
     np.testing.assert_allclose(within, costs(data, scheme, PLAIN, cost), rtol=1e-9)
 
 
-def test_the_map_of_the_features_alone_is_another_rule(data):
-    fitted = build("normalizer", options("normalizer", "pca_sphere")).fit(data.x)
-    features_only = np.eye(5)
-    features_only[1:, 1:] = fitted.matrix_.T
-    optimizer = preconditioned("pca_sphere")
-    found = costs(data, "identity", optimizer.under(features_only))
-    expected = costs(data, "pca_sphere", PLAIN)
-    assert abs(found / expected - 1).max() > 0.1
-    centred = replace(data, x=data.x - data.x.mean(axis=0))
-    found = costs(centred, "identity", optimizer.under(features_only))
-    np.testing.assert_allclose(found, costs(centred, "pca_sphere", PLAIN), rtol=1e-9)
-
-
 def test_it_learns_from_the_points_that_fit_on_names(data):
     held_out = replace(data, x=data.x[:50], y=data.y[:50], x_test=data.x[50:], y_test=data.y[50:])
     of_train, of_all = (

@@ -138,18 +138,6 @@ def test_a_feature_is_constant_where_its_variance_is_its_means_rounding_squared(
     assert decomposition.is_rounding(10, mean, variance).tolist() == [True, False, True]
 
 
-def test_points_whose_lengths_do_not_vary_are_shrunk_by_nothing():
-    """Of the corners of a square, the fourth power of the lengths is that of the covariance."""
-    corners = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * [3.0, 1.0]
-    single = np.repeat([[1.0], [-1.0]], 5, axis=0)
-    for x in (single, np.zeros((4, 2))):
-        found = decomposition.Moments(x).get(False, True)
-        assert whitening.estimate_shrinkage(x, found) == 0
-    found = decomposition.Moments(corners).get(False, True)
-    # mean |x|^4 = 100, |S|^2 = 82, mu = 5: (100 - 82) / 8 over (82 - 50) / 2.
-    assert whitening.estimate_shrinkage(corners, found) == pytest.approx(18 / 8 / 16)
-
-
 @pytest.mark.parametrize(("apart", "pivots"), [(1e-8, [0, 1]), (1e-10, [0, 2])])
 def test_a_column_depends_on_those_before_it_up_to_a_billionth(apart, pivots):
     rows = np.array([[1.0, 1.0, 0.5], [0.0, apart, 1.0]]) @ np.eye(3)

@@ -42,25 +42,6 @@ def test_the_limit_of_a_batch_is_where_the_mean_square_stops_shrinking(batch):
         assert radius(x, 0.99 * step, chosen) < 1 < radius(x, 1.01 * step, chosen)
 
 
-def test_the_batch_of_all_points_has_the_limit_of_the_full_batch():
-    x = points(30, 4)
-    largest = np.linalg.eigvalsh(2 * x.T @ x / 30)[-1]
-    assert batches.mean_square_steps(x, 30)[0] == pytest.approx(2 / largest, rel=1e-6)
-
-
-@pytest.mark.parametrize("features", [10, 30])
-def test_half_of_two_over_l_is_stable_at_the_knee(features):
-    x = points(1000, features, 1)
-    gram = x.T @ x / len(x)
-    largest = np.linalg.eigvalsh(gram)[-1]
-    knee = batches.knee(largest, np.trace(gram))
-    assert 1 < knee < features + 1
-    steps = [batches.mean_square_steps(x, size)[0] for size in (1, round(knee), 1000)]
-    about = [batches.approximate_step(2 * largest, knee, size) for size in (1, round(knee), 1000)]
-    np.testing.assert_allclose(steps, about, rtol=0.15)  # measured: 0.06
-    assert steps[1] / steps[2] == pytest.approx(0.5, rel=0.15)
-
-
 def exact_over_approximate(z, sizes=()):
     """Return the exact limit over the approximate one, at the knee and at these batches."""
     x = np.column_stack([np.ones(len(z)), z])
