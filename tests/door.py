@@ -39,7 +39,7 @@ from normbench.results.store import memory
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import Sweep as Sweep
 from normbench.results.words.sentences import TEMPLATES as SENTENCES
-from normbench.verdicts.refinement import step_size_of as step_size_of
+from normbench.verdicts.search import step_size_of as step_size_of
 
 TEMPLATES: Mapping[str, str] = SENTENCES  # of all sentences by their names
 

@@ -109,7 +109,7 @@ OWN = {
     "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
     "normalizer": ("normbench.normalizers.decomposition.blocks", "normbench.choices.build"),
-    "optimizer": ("normbench.optimizers.contract.check_share", "normbench.optimizers.Optimizer"),
+    "optimizer": ("normbench.optimizers.check_option", "normbench.optimizers.Optimizer"),
     "model": ("normbench.models.network.Layout", "normbench.models.network.Group"),
 }
 

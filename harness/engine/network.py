@@ -20,8 +20,7 @@ from normbench.engine.problem import QUIET, Array, Problem, Share, Sums, differe
 from normbench.engine.settings import FITTED, Settings
 from normbench.models import Mlp
 from normbench.models.network import AFFINE_KINDS, BATCH, SOLVED, WEIGHT, Forward, Layout, Moments
-from normbench.optimizers import Optimizer
-from normbench.optimizers.contract import State, Update
+from normbench.optimizers import Optimizer, State, Update
 from normbench.settings import default
 
 # The activations, in bytes, of a block of points; and of the runs that a thread evaluates at once

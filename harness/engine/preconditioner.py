@@ -7,8 +7,7 @@ from normbench.datasets.values import UserError
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.scheme.probed import probe
 from normbench.normalizers.on_columns import name_scheme
-from normbench.optimizers import Optimizer
-from normbench.optimizers.contract import Array, State, Update
+from normbench.optimizers import Array, Optimizer, State, Update
 
 
 def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:

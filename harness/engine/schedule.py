@@ -8,8 +8,7 @@ from normbench.datasets.values import UserError, spell_setting
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Array
 from normbench.engine.settings import Settings
-from normbench.optimizers import Optimizer
-from normbench.optimizers.contract import State, Update, zero_per_run
+from normbench.optimizers import Optimizer, State, Update, zero_per_run
 
 
 def with_schedule(optimizer: Optimizer, settings: Settings, plan: Plan) -> Optimizer:

@@ -22,12 +22,12 @@ from normbench.measures.contract import (
     scheduled_step_sizes,
     stretched_iterations,
 )
+from normbench.normalizers.decomposition import singular_values
 from normbench.settings import RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.theory import sizes, spectra
 from normbench.theory.analysis import (
     UNIFORM_TOLERANCE,
     Directions,
-    extreme_curvatures,
     largest_curvature,
 )
 from normbench.theory.least_cost import weights_of
@@ -155,7 +155,12 @@ def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
     second derivative overflows.
     """
     if hessian.size > MAX_DENSE_CURVATURE:
-        return *extreme_curvatures(hessian), UNKNOWN
+        from scipy.sparse.linalg import ArpackError
+
+        try:
+            return *hessian.extremes(), UNKNOWN
+        except ArpackError:  # Lanczos's method did not converge
+            return UNKNOWN, UNKNOWN, UNKNOWN
     matrix = hessian.matrix()
     if not np.isfinite(matrix).all():
         return UNKNOWN, UNKNOWN, UNKNOWN
@@ -196,8 +201,9 @@ def thresholds(job: FinishedJob) -> Findings:
                 f"the condition number is more than {spectra.LIMIT:.2g}: directions are "
                 "lost in rounding, so that rank and predicted histories are not told"
             )
-        if spectrum.variances is not None:
-            metrics[names.EFFECTIVE_RANK.key] = spectra.effective_rank(spectrum.variances)
+        if theory.moments is not None:
+            variances = singular_values(theory.moments.factor.root) ** 2
+            metrics[names.EFFECTIVE_RANK.key] = spectra.effective_rank(variances)
     if optimizer.note:
         notes.append(optimizer.note)
     if theory.threshold and not optimizer.plain:

@@ -6,7 +6,7 @@ import numpy as np
 
 from normbench.measures.contract import Array, Findings, FinishedJob, measure
 from normbench.measures.points import principal_directions
-from normbench.normalizers.formulas import FORMULAS, Formula
+from normbench.normalizers.whitening import FORMULAS, Formula
 
 NEAR = 0.01  # of the start's excess: a descent with less left counts as converged
 MOST_DRAWN_FEATURES = 256

@@ -17,10 +17,9 @@ from normbench.measures.contract import (
     JudgedDescent,
     measure,
 )
-from normbench.verdicts import refinement
+from normbench.verdicts import search
 from normbench.verdicts.judging import Step, find_fastest
-from normbench.verdicts.refinement import Fewest
-from normbench.verdicts.search import critical_step
+from normbench.verdicts.search import Fewest, critical_step
 
 REPORTED, EASIER = "1e-2", "1e-1"  # the target that is reported; where none reaches it, the easier
 MAX_SMALL_PRODUCTS = 1e9  # of points and weights, over a descent that takes about a second
@@ -84,7 +83,7 @@ def targets(job: FinishedJob) -> Findings:
 
     They are those of the best step size for the target, and NaN where no step size reaches it. Step
     sizes beside the grid lie on a lattice `10^(n/16)` and are named by the number n, see
-    `verdicts.refinement`. `refined_step_sizes` (S,) are these step sizes, with their training costs
+    `verdicts.search`. `refined_step_sizes` (S,) are these step sizes, with their training costs
     `refined_cost` (S, A, K + 1) from A starts. The tag `refined` is JSON: `numbers`, the lattice
     numbers of these step sizes; for each target, the iterations of each step size; `targets`, the
     targets whose number of iterations is that of finer step sizes, or which finer ones were found
@@ -92,7 +91,7 @@ def targets(job: FinishedJob) -> Findings:
     decides, where there are any.
     """
     descent = job.descent
-    grid = {refinement.lattice_number(step.step_size): step for step in descent.steps}
+    grid = {search.lattice_number(step.step_size): step for step in descent.steps}
     # By lattice number, which is no integer for a step size of the grid beside the lattice.
     tried, finer_costs = dict(grid), dict[int, Array]()
     windows = _descend_finer(job, tried, finer_costs)
@@ -103,7 +102,7 @@ def targets(job: FinishedJob) -> Findings:
         on_grid = _find_fewest_on_grid(grid, target_counts)
         window = windows.get(target)
         # None where no step size of the window reaches it, or only isolated ones do.
-        fewest = refinement.fewest_iterations(target_counts, window) if window else None
+        fewest = search.fewest_iterations(target_counts, window) if window else None
         if fewest or (window == [] and on_grid is None):
             refined.append(target)
         metrics |= _target_metrics(descent, tried, target, fewest or on_grid)
@@ -117,10 +116,10 @@ def targets(job: FinishedJob) -> Findings:
     facts = {"numbers": numbers, **finite_counts, "targets": refined}
     unsure = [number for number in numbers if tried[number].verdict == names.BY_ROUNDING]
     if unsure:
-        facts[refinement.DECIDED_BY_ROUNDING] = unsure
+        facts[search.DECIDED_BY_ROUNDING] = unsure
     arrays = {}
     if numbers:
-        arrays["refined_step_sizes"] = np.array([refinement.step_size_of(n) for n in numbers])
+        arrays["refined_step_sizes"] = np.array([search.step_size_of(n) for n in numbers])
         arrays["refined_cost"] = np.stack([finer_costs[number] for number in numbers])
     return Findings(metrics, {names.REFINED.key: json.dumps(facts)}, arrays=arrays)
 
@@ -145,7 +144,7 @@ def _descend_finer(
         """Descend and add those step sizes that were not tried."""
         missing = sorted(set(chain.from_iterable(numbers_by_target)) - tried.keys())
         if missing:
-            sizes = [refinement.step_size_of(number) for number in missing]
+            sizes = [search.step_size_of(number) for number in missing]
             steps, costs = descent.descend_finer(sizes)
             tried.update(zip(missing, steps))
             finer_costs.update(zip(missing, costs))
@@ -156,14 +155,14 @@ def _descend_finer(
         if best is None:  # the grid misses the target
             best = find_fastest(descent.steps, names.TO_LOWEST)
         if best is not None:
-            coarse[target] = refinement.coarse_numbers(descent.steps[best].step_size)
+            coarse[target] = search.coarse_numbers(descent.steps[best].step_size)
     descend(coarse.values())
     fine = {}
     for target, numbers in coarse.items():
         counts = _count_iterations({number: tried[number] for number in numbers}, target)
         best_number = _number_of_fewest(counts)
         is_reached = np.isfinite(counts[best_number])
-        fine[target] = refinement.fine_numbers(int(best_number)) if is_reached else []
+        fine[target] = search.fine_numbers(int(best_number)) if is_reached else []
     descend(fine.values())
     return fine
 
@@ -214,7 +213,7 @@ def _find_fewest_on_grid(
     best = _number_of_fewest({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None
-    bounded = refinement.bound_iterations(counts[best], best, counts)
+    bounded = search.bound_iterations(counts[best], best, counts)
     return bounded._replace(step_size=grid[best].step_size)  # as the user wrote it
 
 
@@ -239,7 +238,7 @@ def _target_metrics(
         ),
         names.least(target).key: least,
     }
-    step_metrics = tried[refinement.lattice_number(size)].metrics if fewest else {}
+    step_metrics = tried[search.lattice_number(size)].metrics if fewest else {}
     for unit in names.MEASURES:
         for quartile_name in names.QUARTILES:
             quartile = names.quartile(names.reached(target, unit), quartile_name).key

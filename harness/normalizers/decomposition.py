@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from threadpoolctl import ThreadpoolController
 
 from normbench.datasets.on_disk.points import (
     Points,
@@ -24,9 +25,8 @@ QR_COLUMNS = 32  # of a panel of the QR decomposition
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
 MAX_DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
-MAX_BASES = 2  # each is as large as the points
-SPHERED = "sphered"  # the key of the points sphered
 EPS = float(np.finfo(np.float64).eps)
+_controller = cache(ThreadpoolController)  # made once, since it inspects all libraries
 
 
 class Factor(NamedTuple):
@@ -67,9 +67,9 @@ class Moments:
     """The moments of points, each computed when it is first asked for, in float64.
 
     The schemes that are fitted on the same points, and their theory, share them, and what else
-    they compute of the points. Nothing is
-    computed from a product of the points, whose rounding hides small variances: singular values of
-    a root of the covariance tell apart deviations that differ by up to 1e15.
+    they compute of the points. Nothing is computed from a product of the points, whose rounding
+    hides small variances: singular values of a root of the covariance tell apart deviations that
+    differ by up to 1e15.
 
     Attributes:
         x: The points (P, N), in memory or read by blocks.
@@ -154,10 +154,6 @@ class Moments:
             self._cache[key] = value, time.perf_counter() - tick + self.saved - saved
         return self._cache[key][0]
 
-    def forget(self, key: Hashable) -> None:
-        """Give the memory of a value back."""
-        self._cache.pop(key, None)
-
 
 class PointsCaches:
     """The moments of the data sets of one comparison, of the most recent few of them."""
@@ -173,16 +169,13 @@ class PointsCaches:
             x: Points (P, N), of which they are where there are none yet.
 
         Returns:
-            The moments. Those of the `MAX_DATA_SETS` most recently used data sets are kept, and the
-            sphered points of the `MAX_BASES` most recent.
+            The moments. Those of the `MAX_DATA_SETS` most recently used data sets are kept.
         """
         # Popped and inserted again, so that the order of the dictionary is that of last use.
         moments = self._by_fingerprint.pop(fingerprint, None) or Moments(x)
         self._by_fingerprint[fingerprint] = moments
         if len(self._by_fingerprint) > MAX_DATA_SETS:
             del self._by_fingerprint[next(iter(self._by_fingerprint))]
-        for old in list(self._by_fingerprint.values())[:-MAX_BASES]:
-            old.forget(SPHERED)
         return moments
 
 
@@ -302,8 +295,7 @@ def compute_deviations(x: Points, mean: Array) -> Array:
     """Return the standard deviations `(N,)` of points (P, N) about a mean `(N,)`, divided by P."""
     squares = np.zeros(x.shape[1])
     for _, rows in iterate_blocks(x, rows_per_block(x)):
-        centred = rows - mean
-        squares += np.square(centred, out=centred).sum(axis=0)
+        squares += np.square(rows - mean).sum(axis=0)
     return np.asarray(np.sqrt(squares / len(x)))
 
 
@@ -329,14 +321,6 @@ def moment_rows(x: Points) -> Array:
 def _limit_threads(size: int) -> AbstractContextManager[Any]:
     """Return a context in which BLAS has one thread, where matrices of `size` rows are small."""
     return _controller().limit(limits=1 if size <= MAX_ONE_THREAD_SIZE else None, user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _controller() -> Any:
-    """Return the controller of the threads of BLAS; made once, since it inspects all libraries."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def fix_signs(rows: Array) -> Array:

@@ -7,12 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-)
+from sklearn import base
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer, StandardScaler
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -24,7 +19,9 @@ POINT_DTYPES = [np.float64, np.float32]
 MAX_EXPONENT = 100.0  # of e: the span of a power over a feature, far beyond a machine epsilon
 
 
-class Scheme(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Scheme(  # type: ignore[misc]
+    base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, base.BaseEstimator
+):
     """The base of the schemes of this package."""
 
 
@@ -104,7 +101,7 @@ def draw_rotation(features: int, seed: int) -> Array:
     return np.asarray(orthogonal)
 
 
-class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
+class Contrast(base.OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
     """Each point minus its own mean, over its own standard deviation (divided by N).
 
     `z = (x - mean(x)) / std(x)` over the features of one point, such as the pixels of an image: a
@@ -208,7 +205,7 @@ class Quantile(QuantileTransformer):  # type: ignore[misc]
             return super().fit(X, y)
 
 
-class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
+class Power(base.OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
     """scikit-learn's `PowerTransformer`, accurate on features that are far from 0.
 
     The Yeo-Johnson transform of `x >= 0` is `((1 + x)^p - 1) / p`, standardized. Where a feature

@@ -4,24 +4,23 @@ Source of the family: Kessy, Lewin, Strimmer, "Optimal whitening and decorrelati
 Statistician 72 (2018). All whitenings with ridge 0 are rotations of one another, `A'A = S^-1`.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from normbench.datasets.on_disk.points import iterate_blocks
-from normbench.normalizers.decomposition import (
-    CENTRED_POINTS_PER_BLOCK,
-    Array,
-    Decomposition,
-    Moments,
-    rounding_share,
-)
+from normbench.datasets.on_disk.points import TRANSFORMED_ROWS, iterate_blocks
+from normbench.normalizers.decomposition import Array, Decomposition, Moments, rounding_share
 from normbench.normalizers.schemes import POINT_DTYPES, Scheme
+
+Formula = Callable[[NDArray[Any]], NDArray[Any]]
+TEXTBOOK_RIDGE = 1e-7  # the textbook's, and ours unless it is set
 
 
 class Whitening(Scheme):
@@ -56,6 +55,7 @@ class Whitening(Scheme):
 
     fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
+    _scales = True
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ridge": [Interval(Real, 0, np.inf, closed="left")],
@@ -104,7 +104,7 @@ class Whitening(Scheme):
         live_columns = z[:, : len(self.matrix_)]
         # In float64, a block at a time: float32 would lose an offset's digits, and those of the
         # directions of small variance.
-        for block, rows in iterate_blocks(X, CENTRED_POINTS_PER_BLOCK):
+        for block, rows in iterate_blocks(X, TRANSFORMED_ROWS):
             live_columns[block] = (rows - self.mean_) @ self.matrix_.T
         return z
 
@@ -135,8 +135,9 @@ class Whitening(Scheme):
         return len(self.mean_)
 
     def _divisors(self) -> Array:
-        """Return `sqrt(d + ridge)` of each live direction, d its eigenvalue, (k,)."""
-        return np.sqrt(self.eigenvalues_[~self.dropped_] + self.ridge)
+        """Return `sqrt(d + ridge)` of each live direction, d its eigenvalue, (k,), or ones."""
+        values = self.eigenvalues_[~self.dropped_]
+        return np.sqrt(values + self.ridge) if self._scales else np.ones_like(values)
 
     def _live_vectors(self) -> Array:
         """Return the eigenvectors of the live directions (k, N): the first, as values decrease."""
@@ -240,6 +241,7 @@ class PCARotation(Whitening):
         Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
     """
 
+    _scales = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "components": [
             Interval(Integral, 1, None, closed="left"),
@@ -253,23 +255,21 @@ class PCARotation(Whitening):
         self.components = components
         self.rtol = rtol
 
-    def _divisors(self) -> Array:
-        """Return ones `(k,)`: no direction is scaled."""
-        return np.ones(np.count_nonzero(~self.dropped_))
-
     def _width(self) -> int:
         """Return how many components are kept, by the option and the variances."""
         features = len(self.mean_)
-        kept = features if self.components is None else self.components
-        if kept > features:
+        width = features if self.components is None else self.components
+        if width > features:
             raise ValueError(
-                f"components={kept} is more than the {features} features of the data; choose "
+                f"components={width} is more than the {features} features of the data; choose "
                 f"{features} or fewer, or null for all"
             )
-        if kept < 1:  # the fewest components that together hold at least this share of the variance
+        if (
+            width < 1
+        ):  # the fewest components that together hold at least this share of the variance
             variance = np.cumsum(self.eigenvalues_)
-            kept = min(int(np.searchsorted(variance, kept * variance[-1])) + 1, features)
-        return int(kept)
+            width = min(int(np.searchsorted(variance, width * variance[-1])) + 1, features)
+        return int(width)
 
 
 def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
@@ -283,13 +283,12 @@ def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
         decomposition: The decomposition of their covariance S, with all eigenvalues.
     """
     values, fourth_powers = decomposition.values, 0.0
-    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
+    for _, rows in iterate_blocks(x, TRANSFORMED_ROWS):
         centred = rows - decomposition.mean
         fourth_powers += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
     points, features = x.shape
-    squared_norm = float(values @ values)  # |S|^2
-    d = (squared_norm - features * float(values.mean()) ** 2) / features
-    b = min((fourth_powers / points - squared_norm) / (features * points), d)
+    d = float(values.var())
+    b = min((fourth_powers / points - float(values @ values)) / (features * points), d)
     return b / d if b > 0 else 0.0
 
 
@@ -303,9 +302,6 @@ def row_echelon_form(rows: Array) -> Array:
     Args:
         rows: `(k, N)`, of rank k.
     """
-    if len(rows) == rows.shape[1]:  # of rank N: no column depends on others
-        (echelon,) = linalg.qr(rows, mode="r", check_finite=False)
-        return np.asarray(echelon * np.where(np.diag(echelon) < 0, -1.0, 1.0)[:, None])
     # Gram and Schmidt's method: a basis of the independent columns, whose product with the rows
     # has a pivot, the length of what is new in a column, in each row.
     basis, echelon = np.zeros((0, len(rows))), np.zeros_like(rows)
@@ -317,3 +313,30 @@ def row_echelon_form(rows: Array) -> Array:
             basis = np.vstack([basis, residual / length])
         echelon[: len(basis), number] = basis @ column
     return echelon
+
+
+def textbook_standard(x: NDArray[Any]) -> NDArray[Any]:
+    """Return `(x - mean) / standard deviation` of points (P, N), without special cases."""
+    return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
+
+
+def textbook_sphere(x: NDArray[Any]) -> NDArray[Any]:
+    """Return `(x - mean) V (D + ridge I)^-1/2` of points (P, N), with the covariance `V D V'`.
+
+    No special case is handled. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined",
+    section 9.5.
+    """
+    centred = x - x.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / x.dtype.type(len(x)))
+    return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(TEXTBOOK_RIDGE)))
+
+
+# Standardizing and sphering as other sources write them, for `record=[formulas]`, in the precision
+# of the points. None of them is a scheme: two of them return numbers that are not finite.
+FORMULAS: dict[str, Formula] = {
+    "standard_textbook": textbook_standard,
+    "standard_scikit": lambda x: StandardScaler().fit(x).transform(x),  # our `standard`
+    "sphere_textbook": textbook_sphere,
+    "sphere_scikit": lambda x: PCA(whiten=True).fit(x).transform(x),
+    "sphere_ours": lambda x: PCASphere(TEXTBOOK_RIDGE).fit(x).transform(x),
+}

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import Hessian
 from normbench.engine.linear import LinearHessian, score_curvatures
 from normbench.engine.problem import Problem
 from normbench.normalizers.decomposition import Moments
@@ -51,10 +50,8 @@ class Theory:
 
         None where neither is known and positive.
         """
-        if not self.has_threshold:
-            return None
         curvature = self.lipschitz if self.lipschitz is not None else self.at_start
-        return spectra.step_threshold(curvature) if curvature else None
+        return spectra.step_threshold(curvature) if self.has_threshold and curvature else None
 
     @property
     def threshold_source(self) -> str:
@@ -131,19 +128,6 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     return (curvature, "") if np.isfinite(curvature) else (None, "the curvature is not finite")
 
 
-def extreme_curvatures(hessian: Hessian) -> tuple[float, float]:
-    """Return the largest and the smallest eigenvalue of a Hessian by Lanczos's method.
-
-    Both are NaN where the method does not converge.
-    """
-    from scipy.sparse.linalg import ArpackError
-
-    try:
-        return hessian.extremes()
-    except ArpackError:
-        return float("nan"), float("nan")
-
-
 class Directions(NamedTuple):
     """Eigendirections of a Hessian above rounding, the largest curvature first.
 
@@ -193,8 +177,8 @@ class AtStart:
     theory_setting: str = "auto"
 
     @cached_property
-    def uniform_curvature(self) -> "UniformCurvature | None":
-        """The curvature that all points have at the start in common, if they have one.
+    def uniform_curvature(self) -> tuple[float, int] | None:
+        """The curvature that all points have at the start in common, and its multiplicity.
 
         The eigendirections then follow from the spectrum that theory computed. None where points
         differ, or where that spectrum is missing or not accurate enough.
@@ -208,9 +192,7 @@ class AtStart:
         uniform = find_uniform_curvature(linear, self.start)
         # `directions` rescales the spectrum of the bound by the ratio of both curvatures, which
         # would rescale the penalty, too: with a penalty the ratio must be 1.
-        if uniform and np.any(linear.l2) and uniform.curvature != bound:
-            return None
-        return uniform
+        return None if uniform and np.any(linear.l2) and uniform[0] != bound else uniform
 
     @cached_property
     def directions(self) -> Directions | None:
@@ -219,11 +201,11 @@ class AtStart:
         With a uniform curvature they follow from the spectrum that theory computed; otherwise from
         the Hessian as a matrix.
         """
-        uniform, linear = self.uniform_curvature, self.train.linear
-        if uniform and linear and linear.traits.curvature and self.spectrum:
+        if self.uniform_curvature and self.spectrum:
+            curvature, multiplicity = self.uniform_curvature
             values, vectors = spectra.eigenvectors(self.spectrum)
-            values = values * (uniform.curvature / linear.traits.curvature)
-            return Directions(values, vectors, uniform.multiplicity, 0.0)
+            values = values * (curvature / (self.train.traits.curvature or curvature))
+            return Directions(values, vectors, multiplicity, 0.0)
         if not sizes.allows_matrix(self.theory_setting, self.train):
             return None
         values, vectors = np.linalg.eigh(self.train.hessian(self.start).matrix())
@@ -231,19 +213,7 @@ class AtStart:
         return Directions(values[::-1][:live], vectors[:, ::-1][:, :live], 1, float(values[0]))
 
 
-class UniformCurvature(NamedTuple):
-    """The second derivative of the cost of a point in its scores, where all points have the same.
-
-    Attributes:
-        curvature: The nonzero eigenvalue of that derivative, a matrix `(C, C)`.
-        multiplicity: The multiplicity of this eigenvalue.
-    """
-
-    curvature: float
-    multiplicity: int
-
-
-def find_uniform_curvature(train: Problem, weights: Array) -> UniformCurvature | None:
+def find_uniform_curvature(train: Problem, weights: Array) -> tuple[float, int] | None:
     """Return the curvature that every point has, and its multiplicity among the scores' directions.
 
     For least squares 2, anywhere; at zero weights, for the softmax cost 1/4 and for multiclass
@@ -254,15 +224,16 @@ def find_uniform_curvature(train: Problem, weights: Array) -> UniformCurvature |
         weights: The weights of one model, `(C, N + 1)`.
 
     Returns:
-        The curvature of a point's cost in its scores; None where points or nonzero eigenvalues
-        differ, or none is positive, and where `shared_curvatures` are unknown.
+        The nonzero eigenvalue of the second derivative of a point's cost in its scores, and its
+        multiplicity; None where points or nonzero eigenvalues differ, or none is positive, and
+        where `shared_curvatures` are unknown.
     """
     values = shared_curvatures(train, weights)
     if values is None or values[-1] <= 0:
         return None
     nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
     has_one_curvature = np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
-    return UniformCurvature(float(nonzero[-1]), len(nonzero)) if has_one_curvature else None
+    return (float(nonzero[-1]), len(nonzero)) if has_one_curvature else None
 
 
 def shared_curvatures(train: Problem, weights: Array) -> Array | None:

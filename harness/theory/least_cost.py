@@ -31,17 +31,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from normbench.datasets.on_disk.points import (
-    TRANSFORMED_ROWS,
-    Points,
-    give_back,
-    iterate_blocks,
-    transform_rows,
-)
+from normbench.datasets.on_disk import points
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Problem
 from normbench.names import ATTAINED, OF_NETWORK, PARTLY, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import SPHERED, Moments, rounding_share
+from normbench.normalizers.decomposition import Moments, rounding_share
 from normbench.theory import sizes
 from normbench.theory.analysis import NO_CURVATURE, NOT_ASKED
 from normbench.theory.spectra import penalty_root
@@ -115,7 +109,7 @@ def sphere_points(moments: Moments) -> Array:
 def _map_centred(moments: Moments, matrix: Array) -> Array:
     """Return points x (P, N), centred, times a matrix (N, r)."""
     mean = moments.factor.mean
-    return transform_rows(moments.x, lambda rows: (rows - mean) @ matrix, matrix.shape[1])
+    return points.transform_rows(moments.x, lambda rows: (rows - mean) @ matrix, matrix.shape[1])
 
 
 def sphere_problem(problem: Problem, moments: Moments) -> Problem:
@@ -159,23 +153,23 @@ def spans_same_scores(basis: Array, moments: Moments) -> bool:
         return False
     z, (mean, _, deviations) = moments.x, moments.factor
     products, squared_residuals = _products(basis, z, mean), np.zeros_like(mean)
-    for block, rows in iterate_blocks(z, TRANSFORMED_ROWS):
+    for block, rows in points.iterate_blocks(z, points.TRANSFORMED_ROWS):
         squared_residuals += np.square(rows - mean - basis[block] @ products).sum(axis=0)
-        give_back(basis[block])
+        points.give_back(basis[block])
     # Relative to each centred column; the second term is for columns that are constant.
     return bool(np.all(np.sqrt(squared_residuals / len(z)) <= 1e-6 * deviations + 1e-12))
 
 
-def _products(rows: Array, x: Points, mean: Array) -> Array:
+def _products(rows: Array, x: points.Points, mean: Array) -> Array:
     """Return `rows' (x - mean) / P` `(r, N)` of rows (P, r) and points (P, N), block by block."""
     products = np.zeros((rows.shape[1], len(mean)))
-    for block, x_rows in iterate_blocks(x, TRANSFORMED_ROWS):
+    for block, x_rows in points.iterate_blocks(x, points.TRANSFORMED_ROWS):
         products += rows[block].T @ (x_rows - mean)
-        give_back(rows[block])
+        points.give_back(rows[block])
     return products / len(x)
 
 
-def weights_of(scores: Array, z: Points) -> Array:
+def weights_of(scores: Array, z: points.Points) -> Array:
     """Return the weights under which points have given scores, the shortest of several.
 
     Args:
@@ -240,7 +234,7 @@ def minimize(problem: Problem, max_products: float = np.inf) -> Minimum:
         source = "damped Newton, to rounding"
     if not source:
         return Minimum(cost, share, "damped Newton, which did not come to rest", False)
-    scores = [problem.scores(weights, rows) for _, rows in iterate_blocks(problem.points)]
+    scores = [problem.scores(weights, rows) for _, rows in points.iterate_blocks(problem.points)]
     return Minimum(cost, share, source, True, scores=np.concatenate(scores, axis=1))
 
 
@@ -332,8 +326,7 @@ def _penalizes_all(l2: float | Array) -> bool:
     """Return whether a penalty grows in every direction of the slopes, beyond rounding."""
     if np.ndim(l2) < 2:
         return bool(np.all(np.asarray(l2) > 0))
-    values = np.linalg.eigvalsh(np.asarray(l2, dtype=np.float64))
-    return bool(values[0] > len(values) * np.finfo(np.float64).eps * values[-1])
+    return bool(np.linalg.matrix_rank(np.float64(l2), hermitian=True) == len(l2))
 
 
 def proves_separable(problem: Problem, weights: Array) -> bool:
@@ -348,7 +341,7 @@ def proves_separable(problem: Problem, weights: Array) -> bool:
     """
     if not problem.traits.separable:
         return False
-    for rows, x in iterate_blocks(problem.points):
+    for rows, x in points.iterate_blocks(problem.points):
         scores, targets = problem.scores(weights, x).astype(np.float64), problem.targets[rows]
         if len(scores) == 1:
             margins = targets * scores[0]
@@ -375,10 +368,21 @@ def decide_by_program(problem: Problem) -> str:
         STRICTLY, PARTLY, ATTAINED or UNDECIDED, see the module.
     """
     from scipy.optimize import linprog
-    from scipy.sparse import eye_array, hstack
+    from scipy.sparse import csr_array, eye_array, hstack
 
+    # Each row is the product of one margin with the flat weights. With one score the targets are -1
+    # and +1, and the margin is `y w [1 z]'`.
+    targets, classes = problem.targets, problem.shape[0]
+    x, signs = np.insert(problem.points[:], 0, 1.0, axis=1), targets[:, None]
+    if classes > 1:
+        # A row has the point in the columns of its own class, its negative in those of another. A
+        # number added to all scores changes no margin: the weights of class 0 are left at 0.
+        is_own = targets[:, None] == np.arange(classes)
+        other_classes = np.nonzero(~is_own)[1]
+        own, x = (np.repeat(rows, classes - 1, axis=0) for rows in (is_own, x))
+        signs = (own - np.eye(classes)[other_classes])[:, 1:]
+    rows = hstack([csr_array(x * sign[:, None]) for sign in signs.T], format="csr")
     # The unknowns are W, flat, and t; the constraints `t - rows W <= 0` are `margins >= t`.
-    rows = _margins(problem)
     count, width = rows.shape
     solution = linprog(
         np.r_[np.zeros(width), -np.ones(count)],
@@ -399,31 +403,6 @@ def decide_by_program(problem: Problem) -> str:
     # The solver's tolerance is no proof: the margins themselves must be above rounding.
     rounding = 4 * width * np.finfo(np.float64).eps * (abs(rows) @ np.abs(weights))
     return STRICTLY if np.all(rows @ weights > rounding) else UNDECIDED
-
-
-def _margins(problem: Problem) -> Any:
-    """Return the matrix that gives all margins as a product with the flat weights.
-
-    A number added to all scores changes no margin, so the weights of class 0 are left at 0.
-
-    Args:
-        problem: The problem on sphered points (P, r).
-
-    Returns:
-        A sparse array `(P (C - 1), (C - 1) (r + 1))`; `(P, r + 1)` where a point has one score.
-    """
-    from scipy.sparse import csr_array, hstack
-
-    targets, classes = problem.targets, problem.shape[0]
-    x = np.insert(problem.points[:], 0, 1.0, axis=1)
-    signs = targets[:, None]  # with one score the targets are -1 and +1: the margin is `y w [1 z]'`
-    if classes > 1:
-        # A row has the point in the columns of its own class, its negative in those of another.
-        is_own = targets[:, None] == np.arange(classes)
-        other_classes = np.nonzero(~is_own)[1]
-        own, x = (np.repeat(rows, classes - 1, axis=0) for rows in (is_own, x))
-        signs = (own - np.eye(classes)[other_classes])[:, 1:]
-    return hstack([csr_array(x * sign[:, None]) for sign in signs.T], format="csr")
 
 
 def find_least_cost(
@@ -456,34 +435,33 @@ def find_least_cost(
     """
     linear = train.linear
     if linear is None:
-        seen = _lowest_seen(lowest, "the scores are not linear in the weights")
-        return replace(seen, case=OF_NETWORK)
+        return _lowest_seen(lowest, "the scores are not linear in the weights", OF_NETWORK)
     if theory_setting == "none":
         return _lowest_seen(lowest, NOT_ASKED)
     if not train.convex:
         return _lowest_seen(lowest, "the cost is not convex")
-    may_separate = not np.any(linear.l2) and sizes.allows(
-        theory_setting, 0, sizes.count_filled(linear.points)
-    )
-    if proof is not None and may_separate and proves_separable(linear, proof):
+    is_filled = sizes.allows(theory_setting, 0, sizes.count_filled(linear.points))
+    may_separate = proof is not None and is_filled and not np.any(linear.l2)
+    if may_separate and proves_separable(linear, proof):
         return zero_at_infinity()
     case = decide_by_rule(linear)
     if not sizes.allows_least_cost(theory_setting, train, data_moments.x):
-        return replace(_lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}"), case=case)
+        return _lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}", case)
     try:
         if linear.hessian(np.zeros(linear.shape)).is_zero:
-            return replace(_lowest_seen(lowest, NO_CURVATURE), case=case)
+            return _lowest_seen(lowest, NO_CURVATURE, case)
         minimum = _solve(linear, data_moments, theory_setting, moments or Moments(linear.points))
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         # Autograd has no second derivative, or a decomposition fails: the descent goes on without.
         one_line = " ".join(str(error).split())
-        return replace(_lowest_seen(lowest, f"no second-order solution ({one_line})"), case=case)
-    if minimum.case == STRICTLY:
+        return _lowest_seen(lowest, f"no second-order solution ({one_line})", case)
+    case = case if minimum.case == UNDECIDED else minimum.case
+    if case == STRICTLY:
         return zero_at_infinity()
-    if not minimum.is_solved or not np.isfinite(minimum.value):
-        seen = _lowest_seen(min(lowest, minimum.value), minimum.source)
-        minimum = replace(seen, gradient_norm=minimum.gradient_norm, case=minimum.case)
-    return replace(minimum, case=case) if minimum.case == UNDECIDED else minimum
+    if minimum.is_solved and np.isfinite(minimum.value):
+        return replace(minimum, case=case)
+    seen = _lowest_seen(min(lowest, minimum.value), minimum.source, case)
+    return replace(seen, gradient_norm=minimum.gradient_norm)
 
 
 def _solve(train: Problem, data_moments: Moments, theory_setting: str, moments: Moments) -> Minimum:
@@ -503,7 +481,7 @@ def _solve(train: Problem, data_moments: Moments, theory_setting: str, moments: 
     products = np.inf if theory_setting == "full" else MAX_SOLVER_PRODUCTS
     problem = None
     if not np.any(train.l2):
-        basis = data_moments.get_or_compute(SPHERED, lambda: sphere_points(data_moments))
+        basis = sphere_points(data_moments)
         if spans_same_scores(basis, moments):
             moments, problem = data_moments, train.on(basis, 0.0)
     sphered = problem or sphere_problem(train, moments)
@@ -517,11 +495,13 @@ def _solve(train: Problem, data_moments: Moments, theory_setting: str, moments: 
     return replace(minimum, case=case)
 
 
-def _lowest_seen(value: float, why: str) -> Minimum:
+def _lowest_seen(value: float, why: str, case: str = UNDECIDED) -> Minimum:
     """Return the lowest cost that the job saw, in place of the least cost.
 
     Args:
         value: That cost.
         why: Why the least cost is unknown, for the source.
+        case: Whether weights attain the least cost.
     """
-    return Minimum(value, float("nan"), f"the lowest cost seen in this job; {why}", False)
+    source = f"the lowest cost seen in this job; {why}"
+    return Minimum(value, float("nan"), source, False, case)

@@ -31,15 +31,12 @@ class Spectrum(NamedTuple):
         lost: Whether some directions above rounding have eigenvalues below `largest / LIMIT`, which
             cannot be resolved and are missing in `values`.
         root: A matrix with `root'root = H`; None unless complete.
-        variances: The eigenvalues of the points' covariance, `(M,)`, decreasing; None unless
-            complete.
     """
 
     values: Array
     is_complete: bool = True
     lost: bool = False
     root: Array | None = None
-    variances: Array | None = None
 
     @property
     def largest(self) -> float:
@@ -101,9 +98,7 @@ def eigenvalues_above_rounding(values: Array, size: int) -> Array:
         The eigenvalues that remain; none where the largest is not positive.
     """
     values = np.sort(values)[::-1]
-    if not len(values) or values[0] <= 0:
-        return values[:0]
-    return values[values > size * np.finfo(np.float64).eps * values[0]]
+    return values[values > size * np.finfo(np.float64).eps * values.max(initial=0.0)]
 
 
 def spectrum(moments: Moments) -> Spectrum:
@@ -116,25 +111,19 @@ def spectrum(moments: Moments) -> Spectrum:
     deviations = moments.correlation_deviations
     rounding = rounding_share(moments.x.shape[1]) * deviations[:1]
     rank = 1 + int(np.count_nonzero(deviations > rounding))
-    return _of_root(moments.gram_root, rank, singular_values(moments.factor.root) ** 2)
+    return _of_root(moments.gram_root, rank)
 
 
-def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
+def _of_root(root: Array, rank: int) -> Spectrum:
     """Return the spectrum of `root'root`, from the singular values of the root.
 
     Args:
         root: A matrix.
         rank: The number of directions above rounding.
-        variances: The eigenvalues of the points' covariance, which the spectrum keeps.
     """
     values = singular_values(root)[:rank]
     is_resolved = values > SINGULAR_RESOLUTION * values[0]
-    return Spectrum(
-        values[is_resolved] ** 2,
-        lost=not is_resolved.all(),
-        root=root,
-        variances=variances,
-    )
+    return Spectrum(values[is_resolved] ** 2, lost=not is_resolved.all(), root=root)
 
 
 def penalize(spectrum_of_gram: Spectrum, factor: float, l2: float | Array) -> Spectrum:
@@ -162,7 +151,7 @@ def penalize(spectrum_of_gram: Spectrum, factor: float, l2: float | Array) -> Sp
     penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1
     rank = width if penalizes_all else spectrum_of_gram.rank
     stacked = np.asarray(np.linalg.qr(np.vstack([root, penalty_rows]), mode="r"))
-    return _of_root(stacked, rank, spectrum_of_gram.variances)
+    return _of_root(stacked, rank)
 
 
 def penalty_root(l2: float | Array, width: int) -> Array:
@@ -268,15 +257,16 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
     """
     rates = _logarithms(problem, step_size)
 
-    def is_within_gap(k: int) -> bool:
-        """Return whether at most the given gap remains after k steps."""
-        return bool(problem.excess_by_direction @ np.exp(2 * k * rates) <= gap)
-
     if problem.excess_by_direction.sum() <= gap:
         return 0.0
     if rates.max() >= 0:  # some direction does not shrink: the step size is not below 2/L
         return float("inf")
-    first = bisect_left(range(MAX_COUNTED_ITERATIONS), True, lo=1, key=is_within_gap)
+    first = bisect_left(
+        range(MAX_COUNTED_ITERATIONS),
+        True,
+        lo=1,
+        key=lambda k: bool(problem.excess_by_direction @ np.exp(2 * k * rates) <= gap),
+    )
     return float(first) if first < MAX_COUNTED_ITERATIONS else float("inf")
 
 

@@ -22,7 +22,7 @@ from normbench.theory import spectra
 from normbench.theory.analysis import Theory
 from normbench.verdicts.convergence import shadow_tolerance_share
 from normbench.verdicts.convergence import target_costs as goals_between
-from normbench.verdicts.refinement import Fewest
+from normbench.verdicts.search import Fewest
 from tests import door
 from tests.door import Batches
 from tests.measures.test_measures import Bowl, data, judge_bowl

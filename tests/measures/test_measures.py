@@ -23,7 +23,7 @@ from normbench.measures.contract import Findings, FinishedJob, Measure
 from normbench.measures.judged import find_separating_weights as separating_weights
 from normbench.measures.judged import judge_descent, rejudge_histories
 from normbench.normalizers import PCASphere
-from normbench.normalizers.decomposition import MAX_DATA_SETS, SPHERED, Moments
+from normbench.normalizers.decomposition import MAX_DATA_SETS, Moments
 from normbench.optimizers import gradient_descent
 from normbench.theory import sizes
 from normbench.verdicts.convergence import Rules
@@ -171,15 +171,11 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
     assert solved == ["least", "case", "least", "case", "least"]
 
 
-def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
+def test_what_is_shared_is_of_the_last_few_data_sets():
     together = PointsCaches()
     points = np.random.default_rng(0).standard_normal((20, 2))
     known = [together.get(str(number), points) for number in range(MAX_DATA_SETS)]
-    for each in known[-3:]:
-        each.get_or_compute(SPHERED, list)
     assert together.get("0", points) is known[0]
-    assert known[-3].get_or_compute(SPHERED, lambda: "again") == "again"
-    assert known[-1].get_or_compute(SPHERED, lambda: "again") == []
     together.get("new", points)
     assert together.get("1", points) is not known[1]
 

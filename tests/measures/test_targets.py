@@ -15,7 +15,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCaches, run
 from normbench.measures.contract import JudgedDescent
 from normbench.optimizers import gradient_descent
-from normbench.verdicts import refinement
+from normbench.verdicts import search
 
 SHARED = PointsCaches()  # the least cost, which takes most of a job, is solved for once a scheme
 
@@ -111,14 +111,14 @@ def finer_numbers(found):
 def test_coarse_step_sizes_and_then_fine_ones_lie_around_the_best():
     numbers, refined = finer_numbers(settled())
     assert refined == ["1e-2"]
-    best = refinement.lattice_number(told(settled(refine=False))[1])
-    coarse = {*refinement.coarse_numbers(10 ** (best / 16))}
+    best = search.lattice_number(told(settled(refine=False))[1])
+    coarse = {*search.coarse_numbers(10 ** (best / 16))}
     fine = {*range(min(numbers - coarse), max(numbers - coarse) + 1)}
     grid = {round(16 * np.log10(size)) for size in DECADES}
     assert numbers == (coarse | fine) - grid
-    assert len(fine) <= 2 * refinement.FINE_RADIUS + 1
+    assert len(fine) <= 2 * search.FINE_RADIUS + 1
     centre = told(settled())[1]
-    assert min(fine) - 1 <= refinement.lattice_number(centre) <= max(fine) + 1
+    assert min(fine) - 1 <= search.lattice_number(centre) <= max(fine) + 1
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_where_no_coarse_step_size_reaches_a_target_there_are_no_fine_ones():
     found = outcome([1e-6], iterations=5)
     numbers, refined = finer_numbers(found)
     assert refined == ["1e-1", "1e-2"]
-    assert numbers == {*refinement.coarse_numbers(1e-6)} - {-96}
+    assert numbers == {*search.coarse_numbers(1e-6)} - {-96}
     assert np.isnan(told(found)).all()
 
 

@@ -13,9 +13,9 @@ from sklearn.preprocessing import (
 )
 
 from normbench.normalizers import PCASphere, decomposition, morph, on_columns, whitening
-from normbench.normalizers.formulas import FORMULAS, textbook_sphere, textbook_standard
 from normbench.normalizers.on_columns import OnColumns
 from normbench.normalizers.schemes import Contrast, Power, RandomRotation, draw_rotation
+from normbench.normalizers.whitening import FORMULAS, textbook_sphere, textbook_standard
 from tests.door import mapped
 
 RNG = np.random.default_rng(21)

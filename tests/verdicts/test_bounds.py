@@ -9,12 +9,12 @@ from normbench import names
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Judgement, Rules
 from normbench.verdicts.judging import JudgingContext, _drop_unsure, best_step, judge_steps
-from normbench.verdicts.refinement import (
+from normbench.verdicts.search import (
+    critical_step,
     fewest_iterations,
     smooth_counts,
     step_size_of,
 )
-from normbench.verdicts.search import critical_step
 
 EPSILON = float(np.finfo(np.float64).eps)
 
