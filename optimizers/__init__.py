@@ -214,10 +214,8 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
     References:
         Kingma and Ba, Adam (ICLR 2015), algorithm 1.
     """
-    b, c = (
-        check_option("mean_decay", mean_decay, DECAY),
-        check_option("square_decay", square_decay, DECAY),
-    )
+    b = check_option("mean_decay", mean_decay, DECAY)
+    c = check_option("square_decay", square_decay, DECAY)
     e = check_option("epsilon", epsilon, NONNEGATIVE)
 
     def init(weights: Array) -> State:
@@ -364,10 +362,8 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     References:
         Nocedal and Wright, Numerical Optimization (2006), algorithm 3.1.
     """
-    c, s = (
-        check_option("decrease", decrease, FACTOR),
-        check_option("shrink", shrink, FACTOR),
-    )
+    c = check_option("decrease", decrease, FACTOR)
+    s = check_option("shrink", shrink, FACTOR)
     max_trials = int(check_option("trials", trials, WHOLE))
 
     def step(

@@ -264,9 +264,7 @@ class PCARotation(Whitening):
                 f"components={width} is more than the {features} features of the data; choose "
                 f"{features} or fewer, or null for all"
             )
-        if (
-            width < 1
-        ):  # the fewest components that together hold at least this share of the variance
+        if width < 1:  # the fewest components that hold at least this share of the variance
             variance = np.cumsum(self.eigenvalues_)
             width = min(int(np.searchsorted(variance, width * variance[-1])) + 1, features)
         return int(width)
