@@ -10,13 +10,11 @@ from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import spell_setting
 from normbench.engine.plan import Batches
 from normbench.engine.scheme.applying import check_scheme
-from normbench.engine.scheme.probed import FEATURES, TRANSFORMED
+from normbench.engine.scheme.probed import FEATURES
 from normbench.models.network import SOLVED, Mlp
-from normbench.normalizers.affine import find_affine_traits
 from normbench.normalizers.on_columns import name_scheme
 from normbench.preparation import Job
 from normbench.settings import FITTED, default
-from normbench.settings import check as check_setting
 
 # What an error message proposes, by the task of the data set.
 REMEDIES = {
@@ -26,7 +24,6 @@ REMEDIES = {
     "unlabelled": "a data set with targets (of a file of yours: set dataset.target), or, without a "
     "descent, iterations=0 'record=[points]'",
 }
-SPARSE_SCHEMES = (FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler)
 
 
 def check(job: Job) -> None:
@@ -38,7 +35,7 @@ def check(job: Job) -> None:
     if not measures.without_descent(job.settings):
         _check_cost(job)
     _check_steps(job)
-    _check_affine(job)
+    _check_scheme_settings(job)
     if job.model is not None:
         _check_network(job, job.model)
     measures.check(job.settings, job.dataset, job.scheme)
@@ -95,29 +92,27 @@ def _check_steps(job: Job) -> None:
         raise UserError(f"records_per_pass={settings.records_per_pass}: {rule}")
 
 
-def _check_affine(job: Job) -> None:
-    """Raise `UserError` where a penalty, moving statistics or sparse points refuse the scheme."""
-    x, scheme, l2_in = job.dataset.x, job.scheme, job.l2_in
-    name, affine_traits = name_scheme(scheme), find_affine_traits(scheme)
-    check_setting("cost.l2_in", l2_in)
-    penalizes_features = job.l2 and l2_in == FEATURES
-    if penalizes_features and affine_traits is None:
-        setting, remedy = (spell_setting("cost.l2_in", place) for place in (l2_in, TRANSFORMED))
-        rule = f"normalizer {name} is not known to be an affine map, and has no weights of features"
-        raise UserError(f"{setting}: {rule}; leave it out, or use {remedy}")
+def _check_scheme_settings(job: Job) -> None:
+    """Raise `UserError` where moving statistics or sparse points refuse the scheme or a setting."""
+    x, scheme, scheme_type = job.dataset.x, job.scheme, type(job.scheme)
     moves, is_fitted_on_all = job.settings.statistics != FITTED, job.dataset.fit_on == "all"
+    penalizes_features = job.l2 and job.l2_in == FEATURES
     if moves and (penalizes_features or is_fitted_on_all or not is_in_memory(x)):
         raise UserError(
             f"normalizer.statistics={job.settings.statistics}: takes dense points in memory, "
             "dataset.fit_on=train and cost.l2_in=transformed; use these, or statistics=fitted"
         )
-    # Of schemes that centre, only `StandardScaler` gets the mean of sparse points.
-    centres = affine_traits is None or affine_traits.centres
-    fills = type(scheme) not in SPARSE_SCHEMES or (centres and type(scheme) is not StandardScaler)
-    if isinstance(x, SparsePoints) and fills:
+    keeps_sparse = (
+        # Of schemes that centre, it alone gets the mean of sparse points.
+        scheme_type is StandardScaler
+        or (scheme_type is RobustScaler and not scheme.with_centering)
+        or (scheme_type is MaxAbsScaler and not getattr(scheme, "clip", False))
+        or (scheme_type is FunctionTransformer and scheme.func is None)
+    )
+    if isinstance(x, SparsePoints) and not keeps_sparse:
         raise UserError(
-            f"normalizer {name}: would fill sparse points, or cannot be fitted on them; choose "
-            "identity, maxabs, unit_variance, centre or standard, on all columns"
+            f"normalizer {name_scheme(scheme)}: would fill sparse points, or cannot be fitted on "
+            "them; choose identity, maxabs, unit_variance, centre or standard, on all columns"
         )
 
 

@@ -19,9 +19,9 @@ from normbench.engine.scheme.applying import apply_scheme
 from normbench.engine.start import SAME_FUNCTION, default_start_name, starting_weights
 from normbench.measures.contract import Array, Findings, FinishedJob
 from normbench.measures.judged import judge_descent
+from normbench.normalizers.decomposition import PointsCache
 from normbench.preparation import Job, prepare
 from normbench.settings import FITTED
-from normbench.theory.shared import PointsCache
 from normbench.verdicts.judging import Step
 
 __all__ = ["Job", "Outcome", "PointsCache", "check", "run", "with_default_start"]
@@ -105,8 +105,7 @@ def run(
     _check_sources(data)
     points_cache = points_cache or PointsCache(data.x)
     phase("fits the scheme")
-    moments = points_cache.moments
-    applied = job.applied or apply_scheme(job.scheme, data, settings.precision, moments)
+    applied = job.applied or apply_scheme(job.scheme, data, settings.precision, points_cache)
     points = {"z_test": applied.z_test, "shown_point": settings.shown_point}
     finished = FinishedJob(data, applied.scheme, applied.z, points_cache, **points)
     finished = replace(finished, descend_dataset=partial(_descend_dataset, job))

@@ -134,7 +134,8 @@ def prepare(
     """
     data, settings, model = job.dataset, job.effective_settings, job.scoring
     scheme, z, z_test, _ = applied
-    l2, encode = penalty_of(job.l2, job.l2_in, scheme, z.dtype), partial(job.encode, dtype=z.dtype)
+    encode = partial(job.encode, dtype=z.dtype)
+    l2 = penalty_of(job.l2, job.l2_in, applied, data.x, z.dtype)
     targets = encode(data.y), data.classes > 0, job.scores  # whether points are counted, and C
     train = Problem(model, job.cost, z, *targets, l2, batch=settings.batch)
     test = train.held_out(z_test, encode(data.y_test)) if len(z_test) else None

@@ -24,7 +24,7 @@ from normbench.engine.network import Network
 from normbench.engine.plan import Batches as Batches
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
-from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme.applying import Applied, normalize
 from normbench.engine.scheme.probed import penalty_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, Outcome, run, with_default_start
@@ -39,7 +39,7 @@ from normbench.results.store import memory
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import Sweep as Sweep
 from normbench.results.words.sentences import TEMPLATES as SENTENCES
-from normbench.verdicts.refinement import step_size_of as step_size_of
+from normbench.verdicts.search import step_size_of as step_size_of
 
 TEMPLATES: Mapping[str, str] = SENTENCES  # of all sentences by their names
 
@@ -73,9 +73,10 @@ def problem(cost: Any, x: Any, y: Any, classify: bool, l2: Any = 0.0, scores: in
     return Problem(Linear(leaves_out_class=True), cost, x, y, classify, scores, l2)
 
 
-def penalty(l2: float, scheme: Any) -> Any:
-    """Return the penalty on the weights of the features, of points under a fitted scheme."""
-    return penalty_of(l2, "features", scheme, np.float64)
+def penalty(l2: float, scheme: Any, x: Any) -> Any:
+    """Return the penalty on the weights of the features x (P, N), under a fitted scheme."""
+    applied = Applied(scheme, scheme.transform(x), x[:0], 0.0)
+    return penalty_of(l2, "features", applied, x, np.float64)
 
 
 def points_under(scheme: Any, x: Any, dtype: Any = "float64") -> Any:

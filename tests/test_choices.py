@@ -108,8 +108,8 @@ GROUPS = ("cost", "dataset", "normalizer", "optimizer", "model")
 OWN = {
     "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
-    "normalizer": ("normbench.normalizers.decomposition.blocks", "normbench.choices.build"),
-    "optimizer": ("normbench.optimizers.contract.check_share", "normbench.optimizers.Optimizer"),
+    "normalizer": ("normbench.normalizers.decomposition.fix_signs", "normbench.choices.build"),
+    "optimizer": ("normbench.optimizers.check_option", "normbench.optimizers.Optimizer"),
     "model": ("normbench.models.network.Layout", "normbench.models.network.Group"),
 }
 

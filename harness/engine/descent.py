@@ -257,7 +257,7 @@ def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _ProblemObjective:
-    """The objective that a step rule may ask, see `optimizers.contract.Objective`.
+    """The objective that a step rule may ask, see `optimizers.Objective`.
 
     problem: of all points. steps: the number of steps of the whole descent.
     """

@@ -19,11 +19,11 @@ from normbench.engine import threads
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Cost, Evaluation, Problem, Share, differentiate
 from normbench.engine.settings import Settings
-from normbench.normalizers.decomposition import blocks as blocks_of
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
 BLOCK_BYTES = 1 << 23
+HESSIAN_ROWS = 4096  # points of a block of a Hessian: 25 MB of float64 at 784 features
 # Scores times (features plus the elementwise work of a score) from which a second thread pays.
 PARALLEL_WORK = 20_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
@@ -144,7 +144,7 @@ class Linear:
         """Return the second derivatives at the weights of one model."""
         weights = weights.astype(np.float64, copy=False)
         scores = np.empty((len(weights), len(problem.targets)))
-        for block in blocks_of(len(problem.targets)):
+        for block in threads.blocks(slice(0, len(problem.targets)), HESSIAN_ROWS):
             x = problem.points[block]
             multiply(weights, in_float64(x), scores[:, block])
             give_back(x)
@@ -193,7 +193,7 @@ class LinearHessian(Hessian):
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
         product, of_block = np.zeros_like(direction), np.empty_like(direction)
-        for block in blocks_of(len(self.x)):
+        for block in threads.blocks(slice(0, len(self.x)), HESSIAN_ROWS):
             rows = self.x[block]
             x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
             multiply(direction, x, scores)
@@ -212,7 +212,7 @@ class LinearHessian(Hessian):
         """
         classes, width = self.shape
         hessian = np.zeros((classes, width, classes, width))
-        for block in blocks_of(len(self.x)):
+        for block in threads.blocks(slice(0, len(self.x)), HESSIAN_ROWS):
             rows = self.x[block]
             points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
             give_back(rows)

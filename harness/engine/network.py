@@ -16,8 +16,7 @@ from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Share, d
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from normbench.models.network import AFFINE_KINDS, BATCH, RUNNING_KINDS, WEIGHT, Forward, Layout
-from normbench.optimizers import Optimizer
-from normbench.optimizers.contract import State, Update
+from normbench.optimizers import Optimizer, State, Update
 
 CACHED_BYTES = 1 << 24  # of the activations of the runs and points that a thread evaluates at once
 # Arrays as large as the activations that a gradient holds at once.

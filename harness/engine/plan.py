@@ -12,8 +12,7 @@ from normbench.engine.problem import Array, Problem
 from normbench.engine.settings import Settings
 from normbench.engine.statistics import Statistics
 from normbench.models.network import ALL, RUNNING
-from normbench.optimizers import Optimizer
-from normbench.optimizers.contract import State, Update, zero_per_run
+from normbench.optimizers import Optimizer, State, Update, zero_per_run
 from normbench.settings import CYCLIC, FITTED, ONCE, REPLACEMENT, SHUFFLED
 
 Indices = NDArray[np.intp]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
 from normbench.engine.scheme.applying import fit_scheme, named_errors, transform_points
-from normbench.normalizers.affine import learns_by_blocks
-from normbench.normalizers.on_columns import name_scheme
+from normbench.normalizers.on_columns import learns_by_blocks, name_scheme
 from normbench.settings import BATCH_STATISTICS, RUNNING_STATISTICS
 
 Array = NDArray[Any]

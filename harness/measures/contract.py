@@ -16,13 +16,11 @@ from normbench.engine.plan import Plan
 from normbench.engine.problem import QUIET, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.normalizers.decomposition import moment_rows
+from normbench.normalizers.decomposition import PointsCache, moment_rows
 from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer
-from normbench.theory.analysis import Theory
-from normbench.theory.directions import AtStart
-from normbench.theory.minimum import Minimum
-from normbench.theory.shared import PointsCache
+from normbench.theory.analysis import AtStart, Theory
+from normbench.theory.least_cost import Minimum
 from normbench.verdicts.judging import JudgingContext, Step
 from normbench.verdicts.search import Search
 
@@ -191,7 +189,7 @@ class FinishedJob:
         dataset: The data set.
         scheme: The fitted scheme.
         z: The training points under the scheme, (P, M).
-        points_cache: Cached statistics and decompositions of the points of the data set.
+        points_cache: The moments of the points of the data set, before the scheme.
         judged_descent: The descent; None where the job fits the scheme and records only.
         descend_dataset: Fits the scheme and descends on another data set, at one step size; None
             where a job cannot.

@@ -11,14 +11,14 @@ from normbench import names
 from normbench.datasets.on_disk.points import as_array, is_in_memory, rows_per_block
 from normbench.engine.scheme.probed import find_effects, probe
 from normbench.measures.contract import UNKNOWN, Array, Findings, FinishedJob, measure
-from normbench.normalizers.affine import find_affine_map, find_affine_traits, member_schemes
 from normbench.normalizers.decomposition import (
     compute_deviations,
     compute_mean,
     is_rounding,
     rounding_share,
+    singular_values,
 )
-from normbench.normalizers.on_columns import OnColumns
+from normbench.normalizers.on_columns import OnColumns, member_schemes
 from normbench.theory import sizes, spectra
 
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
@@ -63,12 +63,11 @@ def covariance(job: FinishedJob) -> Findings:
     eigenvalue of the Gram matrix of the points as they are, centred, and centred and scaled; not
     recorded for a cost with a penalty. Nothing without theory, and of too many features.
     """
-    descent = job.descent
-    setting = descent.settings.theory
-    if not descent.theory.allows_point_theory or not sizes.allows_moments(setting, job.dataset.x):
+    setting, moments, scheme = job.descent.settings.theory, job.points_cache, job.scheme
+    if setting == "none" or not sizes.allows_moments(setting, job.dataset.x):
         return Findings()
-    facts, scheme = job.points_cache.facts, job.scheme
-    values, total = facts.variances, float(facts.variances.sum())
+    values = moments.get(correlation=False, complete=False).values
+    total = float(values.sum())
     dead: Any = getattr(scheme, "dropped_", None)
     resolved: Any = getattr(scheme, "eigenvalues_", None)
     if np.shape(dead) != values.shape:
@@ -77,17 +76,21 @@ def covariance(job: FinishedJob) -> Findings:
     if np.shape(resolved) == values.shape:
         is_resolved = resolved > rounding_share(len(values)) * np.max(resolved)
         # `live` counts the directions that the features, scaled to variance 1, resolve.
-        lost = max(0, facts.live - int(np.count_nonzero(is_resolved)))
+        lost = max(0, moments.live - int(np.count_nonzero(is_resolved)))
     metrics = {
         names.DEAD_DIRECTIONS.key: float(np.count_nonzero(is_dead)),
         names.LOST_DIRECTIONS.key: float(lost),
         names.DEAD_VARIANCE.key: float(values[is_dead].sum()) / total if total else UNKNOWN,
     }
-    linear = descent.train.linear
+    linear = job.descent.train.linear
     if linear is None or not np.any(linear.l2):  # a penalty has a curvature of its own
-        metrics[names.LARGEST_RAW.key] = facts.raw
-        metrics[names.LARGEST_CENTRED.key] = facts.centred
-        metrics[names.LARGEST_STANDARD.key] = facts.standard
+        root = moments.gram_root
+        raw = moments.get_or_compute("raw", lambda: float(singular_values(root)[0] ** 2))
+        standard = float(moments.correlation_deviations[0] ** 2)
+        metrics[names.LARGEST_RAW.key] = raw
+        # The Gram matrix of centred points has the eigenvalue 1 of the bias.
+        metrics[names.LARGEST_CENTRED.key] = max(1.0, float(values[0]))
+        metrics[names.LARGEST_STANDARD.key] = max(1.0, standard)
     return Findings(metrics, series={names.VARIANCE.key: (np.arange(len(values)), values)})
 
 
@@ -134,12 +137,11 @@ def feature_faults(job: FinishedJob) -> Findings:
 
     A feature is lost that varies before the scheme and not after it: its standard deviation becomes
     less than 1e-8, and less than 1e-8 of what it was. It is unscaled if its standard deviation is
-    less than 1e-8 and a scheme that scales leaves it as it is, as scikit-learn's `MinMaxScaler`
-    does. Of points that are not in memory, the first block is looked at. Nothing where the columns
-    under the scheme are not the features, each in its place.
+    less than 1e-8 and a scheme that scales others leaves it as it is, as scikit-learn's
+    `MinMaxScaler` does. Of points that are not in memory, the first block is looked at. Nothing
+    where the columns under the scheme are not the features, each in its place.
     """
     dataset, scheme = job.dataset, job.scheme
-    traits = find_affine_traits(scheme)
     if not _is_columnwise(scheme, dataset.feature_names):
         return Findings()
     rows = slice(None if is_in_memory(job.z) else rows_per_block(dataset.x))
@@ -147,12 +149,12 @@ def feature_faults(job: FinishedJob) -> Findings:
         before, varies = _deviations(as_array(dataset.x[rows]))
         after, still_varies = _deviations(as_array(job.z[rows]))
     is_lost = varies & (~still_varies | (after <= VANISHING * np.minimum(before, 1.0)))
-    is_scaled = np.full(len(before), traits is None or traits.scales)
+    is_scaled = np.abs(after - before) > VANISHING * before
+    is_unscaled = varies & ~is_lost & ~is_scaled & (before <= VANISHING) & is_scaled.any()
     if isinstance(scheme, OnColumns):
-        is_scaled[scheme.passed_] = False
-    is_same = (np.abs(after - before) <= VANISHING * before) & (before <= VANISHING)
+        is_unscaled[scheme.passed_] = False
     metrics, tags = {}, {}
-    masks = (is_lost, varies & ~is_lost & is_scaled & is_same)
+    masks = (is_lost, is_unscaled)
     for (metric, tag), mask in zip(names.FEATURE_FAULTS, masks):
         faulty = [dataset.feature_names[n] for n in np.flatnonzero(mask)]
         if faulty:
@@ -166,10 +168,6 @@ def feature_faults(job: FinishedJob) -> Findings:
 
 def _is_columnwise(scheme: Any, feature_names: tuple[str, ...]) -> bool:
     """Return whether the columns under the scheme are the features, each in its place."""
-    traits = find_affine_traits(scheme)
-    if traits is not None:
-        affine_map = None if traits.rotates else find_affine_map(scheme)
-        return affine_map is not None and affine_map.matrix.ndim == 1
     with suppress(AttributeError, ValueError):  # a scheme may give no names
         names_out = scheme.get_feature_names_out(np.array(feature_names, dtype=object))
         return tuple(names_out) == tuple(feature_names)

@@ -22,13 +22,12 @@ from normbench.measures.contract import (
     measure,
     scheduled_step_sizes,
 )
-from normbench.normalizers.decomposition import moment_rows
+from normbench.normalizers.decomposition import moment_rows, singular_values
 from normbench.settings import FITTED, RUNNING_STATISTICS, WINDOW_STATISTICS
 from normbench.theory import batches as limits
 from normbench.theory import sizes, spectra
-from normbench.theory.analysis import extreme_curvatures, largest_curvature
-from normbench.theory.directions import Directions
-from normbench.theory.minimum import weights_of
+from normbench.theory.analysis import Directions, largest_curvature
+from normbench.theory.least_cost import weights_of
 from normbench.verdicts.judging import Step
 
 BATCHES = (
@@ -138,7 +137,12 @@ def measure_curvature(hessian: Hessian) -> tuple[float, float, float]:
     there are none, and for Hessians that are too large for a matrix.
     """
     if hessian.size > MAX_DENSE_CURVATURE:
-        return *extreme_curvatures(hessian), UNKNOWN
+        from scipy.sparse.linalg import ArpackError
+
+        try:
+            return *hessian.extremes(), UNKNOWN
+        except ArpackError:  # Lanczos's method did not converge
+            return UNKNOWN, UNKNOWN, UNKNOWN
     values = np.linalg.eigvalsh(hessian.matrix()).astype(np.float64)
     live = spectra.eigenvalues_above_rounding(values, len(values))
     condition = float(live[0] / live[-1]) if len(live) else UNKNOWN
@@ -172,8 +176,9 @@ def thresholds(job: FinishedJob) -> Findings:
             metrics[names.RANK.key] = spectrum.rank
         elif spectrum.is_complete:
             metrics[names.CONDITION_LIMIT.key] = spectra.LIMIT
-        if spectrum.variances is not None:
-            metrics[names.EFFECTIVE_RANK.key] = spectra.effective_rank(spectrum.variances)
+        if theory.moments is not None:
+            variances = singular_values(theory.moments.factor.root) ** 2
+            metrics[names.EFFECTIVE_RANK.key] = spectra.effective_rank(variances)
     if optimizer.note:
         notes.append(optimizer.note)
     if theory.threshold and not optimizer.plain:

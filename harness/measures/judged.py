@@ -26,12 +26,24 @@ from normbench.measures.contract import (
     JudgedDescent,
     measure,
 )
-from normbench.theory.analysis import find_least_cost, theorize
-from normbench.theory.shared import PointsCache
-from normbench.verdicts import convergence, judging, refinement
+from normbench.normalizers.decomposition import PointsCache
+from normbench.theory.analysis import theorize
+from normbench.theory.least_cost import find_least_cost
+from normbench.verdicts import convergence, judging
 from normbench.verdicts.convergence import Rules, shadow_tolerance_share
 from normbench.verdicts.judging import JudgingContext, Shadows, Step, find_fastest
-from normbench.verdicts.search import Search, critical_step
+from normbench.verdicts.search import (
+    DECIDED_BY_ROUNDING,
+    Fewest,
+    Search,
+    bound_iterations,
+    coarse_numbers,
+    critical_step,
+    fewest_iterations,
+    fine_numbers,
+    lattice_number,
+    step_size_of,
+)
 
 REPORTED, EASIER = "1e-2", "1e-1"  # the target that is reported; where none reaches it, the easier
 MAX_SMALL_PRODUCTS = 1e9  # of points and weights, over a descent that takes about a second
@@ -65,7 +77,7 @@ def judge_descent(
         start: The starting weights, `(starts, *shape)`.
         rounds: Descends further runs.
         histories: The histories of the grid.
-        points_cache: Cached statistics and decompositions of the points of the data set.
+        points_cache: The moments of the points of the data set, before the scheme.
         seconds: The seconds of the fit of the scheme, and of the descent of the grid.
 
     Returns:
@@ -347,7 +359,7 @@ def targets(job: FinishedJob) -> Findings:
 
     They are those of the best step size for the target, and NaN where no step size reaches it. Step
     sizes beside the grid lie on a lattice `10^(n/16)` and are named by the number n, see
-    `verdicts.refinement`. `refined_step_sizes` (S,) are these step sizes, with their training costs
+    `verdicts.search`. `refined_step_sizes` (S,) are these step sizes, with their training costs
     `refined_cost` (S, A, K + 1) from A starts. The tag `refined` is JSON: `numbers`, the lattice
     numbers of these step sizes; for each target, the iterations of each step size; `targets`, the
     targets whose number of iterations is that of finer step sizes, or which finer ones were found
@@ -356,7 +368,7 @@ def targets(job: FinishedJob) -> Findings:
     """
     descent = job.descent
     # By lattice number, which is no integer for a step size of the grid beside the lattice.
-    grid = {refinement.lattice_number(step.step_size): step for step in descent.steps}
+    grid = {lattice_number(step.step_size): step for step in descent.steps}
     tried, finer_costs = dict(grid), dict[int, Array]()
     windows = _descend_finer(job, tried, finer_costs)
     metrics: dict[str, float] = {}
@@ -365,13 +377,13 @@ def targets(job: FinishedJob) -> Findings:
     for target, target_counts in counts.items():
         window = windows.get(target)
         # None where no step size of the window reaches it, or only isolated ones do.
-        fewest = refinement.fewest_iterations(target_counts, window) if window else None
+        fewest = fewest_iterations(target_counts, window) if window else None
         best = min(sorted(grid), key=lambda number: target_counts[number])
         is_reached = np.isfinite(target_counts[best])
         if fewest or (window == [] and not is_reached):
             refined.append(target)
         elif is_reached:  # by the grid alone; other step sizes still bound the iterations
-            bounded = refinement.bound_iterations(target_counts[best], best, target_counts)
+            bounded = bound_iterations(target_counts[best], best, target_counts)
             fewest = bounded._replace(step_size=grid[best].step_size)  # as the user wrote it
         metrics |= _target_metrics(descent, tried, target, fewest)
     if not refined and not finer_costs:
@@ -384,10 +396,10 @@ def targets(job: FinishedJob) -> Findings:
     facts = {"numbers": numbers, **finite_counts, "targets": refined}
     unsure = [number for number in numbers if tried[number].verdict == names.BY_ROUNDING]
     if unsure:
-        facts[refinement.DECIDED_BY_ROUNDING] = unsure
+        facts[DECIDED_BY_ROUNDING] = unsure
     arrays = {}
     if numbers:
-        arrays["refined_step_sizes"] = np.array([refinement.step_size_of(n) for n in numbers])
+        arrays["refined_step_sizes"] = np.array([step_size_of(n) for n in numbers])
         arrays["refined_cost"] = np.stack([finer_costs[number] for number in numbers])
     return Findings(metrics, {names.REFINED.key: json.dumps(facts)}, arrays=arrays)
 
@@ -412,7 +424,7 @@ def _descend_finer(
         """Descend and add those step sizes that were not tried."""
         missing = sorted(set(chain.from_iterable(numbers_by_target)) - tried.keys())
         if missing:
-            sizes = [refinement.step_size_of(number) for number in missing]
+            sizes = [step_size_of(number) for number in missing]
             histories = descent.rounds.descend(sizes, is_grid=False)
             tried.update(zip(missing, judge_runs(histories, sizes, descent.judging_context)))
             costs = histories.cost.reshape(len(sizes), len(descent.start), -1)
@@ -424,12 +436,12 @@ def _descend_finer(
         if best is None:  # the grid misses the target
             best = find_fastest(descent.steps, names.TO_LOWEST)
         if best is not None:
-            windows[target] = refinement.coarse_numbers(descent.steps[best].step_size)
+            windows[target] = coarse_numbers(descent.steps[best].step_size)
     descend(windows.values())
     for target, numbers in windows.items():
         counts = _count_iterations({number: tried[number] for number in numbers}, target)
         centre = min(counts, key=lambda number: counts[number])
-        windows[target] = refinement.fine_numbers(int(centre)) if counts[centre] < np.inf else []
+        windows[target] = fine_numbers(int(centre)) if counts[centre] < np.inf else []
     descend(windows.values())
     return windows
 
@@ -466,7 +478,7 @@ def _target_metrics(
     descent: JudgedDescent,
     tried: Mapping[float, Step],
     target: str,
-    fewest: refinement.Fewest | None,
+    fewest: Fewest | None,
 ) -> dict[str, float]:
     """Return the metrics of a target, by their keys.
 
@@ -486,7 +498,7 @@ def _target_metrics(
         ),
         names.least(target).key: least,
     }
-    step_metrics = tried[refinement.lattice_number(size)].metrics if fewest else {}
+    step_metrics = tried[lattice_number(size)].metrics if fewest else {}
     for unit in names.MEASURES:
         for quartile_name in names.QUARTILES:
             quartile = names.quartile(names.reached(target, unit), quartile_name).key

@@ -26,7 +26,7 @@ from normbench.normalizers.decomposition import fix_signs
 from normbench.normalizers.morph import Frames, make_frames
 from normbench.theory import spectra
 from normbench.theory.analysis import Theory, theorize
-from normbench.theory.minimum import weights_of
+from normbench.theory.least_cost import weights_of
 
 BOUNDARY_SIDE = 160  # cells along one side
 CURVE = 400  # points of the curve of one feature

@@ -13,7 +13,7 @@ from normbench.datasets import Dataset
 from normbench.datasets.sampling import NOISE_SHAPES, factor_noise
 from normbench.measures.contract import Array, Findings, FinishedJob, measure
 from normbench.normalizers.decomposition import fix_signs, mean_and_covariance
-from normbench.normalizers.formulas import FORMULAS, Formula
+from normbench.normalizers.whitening import FORMULAS, Formula
 from normbench.theory import spectra
 
 MAX_DRAWN_POINTS = 2000

@@ -1,16 +1,22 @@
 """The moments of points `[1 X]`, which linear schemes and theory share, from one QR pass."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from threadpoolctl import ThreadpoolController
 
-from normbench.datasets.on_disk.points import Points, as_array, is_in_memory, iterate_blocks
+from normbench.datasets.on_disk.points import (
+    Points,
+    is_in_memory,
+    iterate_blocks,
+    rows_per_block,
+)
 
 Array = NDArray[np.float64]
 CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
@@ -18,8 +24,8 @@ QR_COLUMNS = 32  # of a panel of the QR decomposition
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
-SMALL_BLOCK_ENTRIES = 1 << 19  # numbers of a block of a pass without products: 4 MB of float64
 EPS = float(np.finfo(np.float64).eps)
+_controller = cache(ThreadpoolController)  # made once, since it inspects all libraries
 
 
 class Factor(NamedTuple):
@@ -56,12 +62,12 @@ class Decomposition(NamedTuple):
     vectors: Array
 
 
-class Moments:
-    """The moments of points, each computed when it is first asked for, in float64.
+class PointsCache:
+    """The moments of points and what else is computed of them, each when it is first asked for.
 
-    The schemes that are fitted on the same points, and their theory, share them. Nothing is
-    computed from a product of the points, whose rounding hides small variances: singular values of
-    a root of the covariance tell apart deviations that differ by up to 1e15.
+    The schemes that are fitted on the same points, and their theory, share them, in float64.
+    Nothing is computed from a product of the points, whose rounding hides small variances: singular
+    values of a root of the covariance tell apart deviations that differ by up to 1e15.
 
     Attributes:
         x: The points (P, N), in memory or read by blocks.
@@ -71,7 +77,7 @@ class Moments:
     def __init__(self, x: Any) -> None:
         self.x = x
         self.saved = 0.0
-        self._cache: dict[Any, tuple[Any, float]] = {}
+        self._cache: dict[Hashable, tuple[Any, float]] = {}
 
     @property
     def has_few_points(self) -> bool:
@@ -83,7 +89,7 @@ class Moments:
         """The mean and the root; of few points it is a centred copy of them, and not kept."""
         if self.has_few_points:
             return _factor_points(self.x)
-        return self._compute_once("factor", lambda: _factor_by_blocks(self.x))
+        return self.get_or_compute("factor", lambda: _factor_by_blocks(self.x))
 
     @property
     def gram_root(self) -> Array:
@@ -97,13 +103,8 @@ class Moments:
 
         No direction is rounding in them because another feature is large.
         """
-
-        def compute() -> Array:
-            """Return the singular values of the scaled root."""
-            _, root, deviations = self.factor
-            return singular_values(root / deviations)
-
-        return self._compute_once("correlation", compute)
+        _, root, deviations = self.factor
+        return self.get_or_compute("correlation", lambda: singular_values(root / deviations))
 
     @property
     def live(self) -> int:
@@ -126,29 +127,30 @@ class Moments:
             complete: Whether the eigenvectors of zero eigenvalues are needed, too.
 
         Returns:
-            The decomposition; its arrays are shared and cannot be written to.
+            The decomposition; its arrays are shared, and must not be written to.
 
         Raises:
             ValueError: The squares of the features overflow.
         """
         complete = complete and self.has_few_points  # more points always give all eigenvectors
-        return self._compute_once(
+        return self.get_or_compute(
             (correlation, complete), lambda: _decompose(self.factor, correlation, complete)
         )
 
-    def _compute_once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return the value of a key, computed at the first call; the others save its seconds."""
+    def get_or_compute(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """Return the value of a key, computed at the first call; the others save its seconds.
+
+        Args:
+            key: All that the value depends on beside the points, its own name among them.
+            compute: Computes the value where the key is new.
+        """
         if key in self._cache:
-            value, seconds = self._cache[key]
-            self.saved += seconds
-            return value
-        tick, saved = time.perf_counter(), self.saved
-        value = compute()
-        seconds = time.perf_counter() - tick + self.saved - saved
-        for array in value if isinstance(value, tuple) else [value]:
-            array.flags.writeable = False  # several schemes hold it
-        self._cache[key] = value, seconds
-        return value
+            self.saved += self._cache[key][1]
+        else:
+            tick, saved = time.perf_counter(), self.saved
+            value = compute()
+            self._cache[key] = value, time.perf_counter() - tick + self.saved - saved
+        return self._cache[key][0]
 
 
 def _factor_points(x: NDArray[Any]) -> Factor:
@@ -258,32 +260,22 @@ def is_rounding(points: int, mean: Array, variance: Array) -> NDArray[np.bool_]:
 
 
 def compute_mean(x: Points) -> Array:
-    """Return the mean `(N,)` of points (P, N) in float64.
-
-    Points that are read by blocks are summed as differences from the first point, which lose no
-    digits to a large offset.
-    """
-    if is_in_memory(x):
-        return np.asarray(x.mean(axis=0, dtype=np.float64))
-    first = as_array(x[:1])[0].astype(np.float64)
-    difference_sum = np.zeros_like(first)
-    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
-        difference_sum += (rows - first).sum(axis=0)
-    return first + difference_sum / len(x)
+    """Return the mean `(N,)` of points (P, N) in float64."""
+    sums = (rows.sum(axis=0, dtype=np.float64) for _, rows in iterate_blocks(x))
+    return np.asarray(sum(sums) / len(x))
 
 
 def compute_deviations(x: Points, mean: Array) -> Array:
     """Return the standard deviations `(N,)` of points (P, N) about a mean `(N,)`, divided by P."""
     squares = np.zeros(x.shape[1])
-    for _, rows in iterate_blocks(x, small_block_size(x)):
-        centred = rows - mean
-        squares += np.square(centred, out=centred).sum(axis=0)
+    for _, rows in iterate_blocks(x, rows_per_block(x)):
+        squares += np.square(rows - mean).sum(axis=0)
     return np.asarray(np.sqrt(squares / len(x)))
 
 
 def mean_and_covariance(x: Points) -> tuple[Array, Array]:
     """Return the mean `(N,)` and the covariance `(N, N)` of points, divided by P, in float64."""
-    mean, root, _ = Moments(x).factor
+    mean, root, _ = PointsCache(x).factor
     return mean, root.T @ root
 
 
@@ -295,39 +287,14 @@ def moment_rows(x: Points) -> Array:
     """
     if is_in_memory(x):
         return np.asarray(x)
-    mean, root, _ = Moments(x).factor
+    mean, root, _ = PointsCache(x).factor
     contrasts = linalg.helmert(len(root) + 1)  # (k, k + 1) for k rows
     return np.asarray(np.sqrt(len(root) + 1) * contrasts.T @ root + mean)
-
-
-def blocks(points: int, size: int | None = None) -> Iterator[slice]:
-    """Yield slices that cover the points, so that no float64 copy of all points is needed.
-
-    Args:
-        points: The number of points P.
-        size: The number of points of a slice; None for `CENTRED_POINTS_PER_BLOCK`.
-    """
-    size = size or CENTRED_POINTS_PER_BLOCK
-    for first in range(0, points, size):
-        yield slice(first, min(first + size, points))
-
-
-def small_block_size(x: Points) -> int:
-    """Return the number of points of a block that is small enough for the processor's cache."""
-    return max(1, SMALL_BLOCK_ENTRIES // x.shape[1])
 
 
 def _limit_threads(size: int) -> AbstractContextManager[Any]:
     """Return a context in which BLAS has one thread, where matrices of `size` rows are small."""
     return _controller().limit(limits=1 if size <= MAX_ONE_THREAD_SIZE else None, user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _controller() -> Any:
-    """Return the controller of the threads of BLAS; made once, since it inspects all libraries."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def fix_signs(rows: Array) -> Array:

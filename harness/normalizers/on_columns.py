@@ -1,30 +1,40 @@
 """A scheme on some features; the others pass through."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.metaestimators import available_if
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import validate_data
 
-from normbench.normalizers.affine import (
-    Affine,
-    AffineTraits,
-    find_affine_map,
-    find_affine_traits,
-)
 from normbench.normalizers.schemes import POINT_DTYPES
-
-NOT_NUMBERS = "gives points that are not numbers"
 
 
 def name_scheme(scheme: Any) -> str:
     """Return the class name of a scheme for error messages; of `OnColumns`, the scheme's inside."""
     return type(scheme.scheme if isinstance(scheme, OnColumns) else scheme).__name__
+
+
+def member_schemes(scheme: Any) -> list[Any]:
+    """Return the schemes that a pipeline or a `ColumnTransformer` consists of; else none.
+
+    Left out are the words `drop` and `passthrough` in place of a scheme, and None.
+    """
+    steps: list[Any] = []
+    if isinstance(scheme, Pipeline):
+        steps = [step for _, step in scheme.steps]
+    elif isinstance(scheme, ColumnTransformer):
+        steps = [step for _, step, _ in scheme.transformers] + [scheme.remainder]
+    return [step for step in steps if step is not None and not isinstance(step, str)]
+
+
+def learns_by_blocks(scheme: Any) -> bool:
+    """Return whether a scheme learns the same from blocks of points as from all points at once."""
+    return type(scheme) in (StandardScaler, MinMaxScaler, MaxAbsScaler)  # a subclass may not
 
 
 def describe_fault(output: Any, points: int) -> str | None:
@@ -41,7 +51,7 @@ def describe_fault(output: Any, points: int) -> str | None:
             "more a point"
         )
     if np.asarray(output).dtype.kind not in "biufO":  # text, dates, complex numbers
-        return NOT_NUMBERS
+        return "gives points that are not numbers"
     return None
 
 
@@ -70,22 +80,6 @@ class FeatureSelection:
         """
         self.positions, self.feature_names = tuple(positions), feature_names
 
-    def reselect(self, feature_names: tuple[str, ...]) -> None:
-        """Select the features of the same names again, among other features than before.
-
-        Features of one name are told apart by their order.
-
-        Args:
-            feature_names: The names of all features that the points have now; a selected feature
-                that is no longer among them is left out.
-        """
-        numbered_names = _number_names(self.feature_names)
-        selected_names = {numbered_names[position] for position in self.positions}
-        positions = [
-            n for n, name in enumerate(_number_names(feature_names)) if name in selected_names
-        ]
-        self.select(positions, feature_names)
-
     def __call__(self, X: Any) -> list[int]:
         """Return the positions of the selected features of points X (P, N).
 
@@ -104,17 +98,6 @@ class FeatureSelection:
         return f"{self.columns!r} at {self.positions}"
 
 
-def _number_names(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return each name with the number of equal names before it."""
-    counters: defaultdict[str, count[int]] = defaultdict(count)
-    return [(name, next(counters[name])) for name in names]
-
-
-def _has_inverse(scheme: "OnColumns") -> bool:
-    """Return whether the scheme on the selected features can be inverted."""
-    return hasattr(scheme.scheme, "inverse_transform")
-
-
 class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A scheme on some features; the others pass through, and each feature stays in its place.
 
@@ -124,12 +107,11 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         scheme: The scheme, a transformer, which is fitted in place.
         columns: A function of points (P, N) that returns the positions of the scheme's features,
-            such as a `FeatureSelection`.
+            one or more, such as a `FeatureSelection`.
 
     Attributes:
         positions_: The positions of the features that the scheme gets, `(n,)`.
         passed_: The positions of the other features, `(N - n,)`.
-        width_: The number of features that the scheme gives, without the others.
     """
 
     def __init__(self, scheme: Any, columns: Any) -> None:
@@ -147,107 +129,41 @@ class OnColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             This transformer.
         """
         X = validate_data(self, X, dtype=POINT_DTYPES)
-        self.select(X)
-        if len(self.positions_):
-            self.scheme.fit(X[:, self.positions_])
-        return self.note_width(X[:1])
+        self.scheme.fit(self.select(X))
+        return self
 
-    def select(self, X: Any) -> None:
-        """Set `positions_` and `passed_`: which features of points X (P, N) the scheme gets."""
+    def select(self, X: Any) -> NDArray[Any]:
+        """Set which features of points X (P, N) the scheme gets; return them, `(P, n)`."""
         self.n_features_in_ = X.shape[1]
         self.positions_ = np.array(self.columns(X), dtype=np.intp)
         self.passed_ = np.setdiff1d(np.arange(X.shape[1]), self.positions_)
-
-    def note_width(self, X: Any) -> Self:
-        """Set `width_` by transforming one point X (1, N) with the fitted scheme; return self."""
-        self.width_ = self._transform_selected(X).shape[1]
-        return self
-
-    @property
-    def keeps_places(self) -> bool:
-        """Whether each feature stays in its place: the scheme gives as many features as it gets."""
-        return self.width_ == len(self.positions_)
-
-    @property
-    def _order(self) -> NDArray[np.intp]:
-        """The order of the output's features `(M,)`, among the scheme's and then the others."""
-        places = np.r_[self.positions_, self.passed_]
-        return (
-            np.argsort(places) if self.keeps_places else np.arange(self.width_ + len(self.passed_))
-        )
+        return np.asarray(X[:, self.positions_])
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return points X (P, N) with the scheme on its features, `(P, M)`."""
-        X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
-        # A scheme may turn float32 into float64.
-        together = np.hstack([self._transform_selected(X), X[:, self.passed_]])
-        return np.asarray(together.take(self._order, axis=1))
-
-    def _transform_selected(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return the features that the scheme gives for points X (P, N), `(P, width)`.
+        """Return points X (P, N) with the scheme on its features, `(P, M)`.
 
         Raises:
             ValueError: The scheme gives anything but one row of numbers a point.
         """
-        selected = X[:, self.positions_]
-        if not selected.shape[1]:  # the scheme was not fitted
-            return selected
-        z = self.scheme.transform(selected)
+        X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
+        z = self.scheme.transform(X[:, self.positions_])
         if fault := describe_fault(z, len(X)):
             raise ValueError(fault)
-        return np.asarray(z)
+        return self._join(np.asarray(z), X[:, self.passed_])
 
-    @available_if(_has_inverse)  # type: ignore[untyped-decorator]
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Return points X (P, M) under the scheme as points before it, `(P, N)`."""
-        together = np.asarray(X).take(np.argsort(self._order), axis=1)
-        mapped, passed = np.split(together, [self.width_], axis=1)
-        restored = np.empty((len(together), self.n_features_in_), together.dtype)
-        restored[:, self.passed_] = passed
-        is_fitted = len(self.positions_) > 0
-        restored[:, self.positions_] = (
-            self.scheme.inverse_transform(mapped) if is_fitted else mapped
-        )
-        return restored
+    def _join(self, own: NDArray[Any], passed: NDArray[Any]) -> NDArray[Any]:
+        """Return the scheme's features (.., m) and the others (.., N - n) as one array."""
+        together = np.concatenate([own, passed], axis=-1)  # float64 where either is
+        if own.shape[-1] != len(self.positions_):
+            return together
+        return together[..., np.argsort(np.r_[self.positions_, self.passed_])]
 
-    @property
-    def affine_traits(self) -> AffineTraits | None:
-        """The traits of the scheme on the selected features; None where it is not affine."""
-        return find_affine_traits(self.scheme)
-
-    def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return the map `z = A x + b` of all features, the others left as they are.
-
-        Returns:
-            A `(M, N)`, or `(N,)` where each feature only has a factor; and b `(M,)`. None where the
-            scheme is not known to be affine.
-        """
-        nothing = Affine(np.ones(0), np.zeros(0))
-        scheme_map = find_affine_map(self.scheme) if len(self.positions_) else nothing
-        if scheme_map is None:
-            return None
-        own, order, others = scheme_map.matrix, self._order, len(self.passed_)
-        offset = np.concatenate([scheme_map.offset, np.zeros(others)])[order]
-        # A factor for each feature, in its place: the map of all features is of that form, too.
-        if self.keeps_places and own.ndim == 1:
-            return np.concatenate([own, np.ones(others)])[order], offset
-        matrix = np.zeros((len(order), self.n_features_in_))
-        matrix[: self.width_, self.positions_] = np.diag(own) if own.ndim == 1 else own
-        matrix[self.width_ :, self.passed_] = np.eye(others)
-        return matrix[order], offset
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Any) -> NDArray[Any]:
         """Return the names of the features under the scheme `(M,)`.
 
         Args:
-            input_features: The N names of the features before the scheme; None for x0, x1, ..
+            input_features: The N names of the features before the scheme.
         """
-        if input_features is None:
-            input_features = [f"x{n}" for n in range(self.n_features_in_)]
         names = np.array(input_features, dtype=object)
-        own_names = names[self.positions_]
-        # A scheme that names nothing keeps the names of features that stay in their places.
-        is_named = hasattr(self.scheme, "get_feature_names_out") or not self.keeps_places
-        if len(own_names) and is_named:
-            own_names = self.scheme.get_feature_names_out(own_names)
-        return np.concatenate([own_names, names[self.passed_]])[self._order]
+        own_names = self.scheme.get_feature_names_out(names[self.positions_])
+        return self._join(own_names, names[self.passed_])

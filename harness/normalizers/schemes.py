@@ -6,13 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-)
+from scipy import optimize, special, stats
+from sklearn import base
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer, StandardScaler
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -24,13 +19,8 @@ POINT_DTYPES = [np.float64, np.float32]
 MAX_EXPONENT = 100.0  # of e: the span of a power over a feature, far beyond a machine epsilon
 
 
-class Scheme(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of the schemes of this package: points keep their type."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+class Scheme(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, base.BaseEstimator):  # type: ignore[misc]
+    """The base of the schemes of this package."""
 
 
 class RandomRotation(Scheme):
@@ -54,8 +44,6 @@ class RandomRotation(Scheme):
         the AMS 54 (2007).
     """
 
-    # Centres, scales, rotates: see `normbench.normalizers.affine`.
-    affine_traits = (False, False, True)
     fits_in_float64 = True  # it learns nothing of the points
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "seed": [Interval(Integral, 0, None, closed="left")]
@@ -91,14 +79,8 @@ class RandomRotation(Scheme):
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) rotated back, in their type."""
-        check_is_fitted(self)
         X = check_array(X, dtype=POINT_DTYPES)
         return np.asarray(X @ self.matrix_, dtype=X.dtype)
-
-    def affine_map(self) -> tuple[Array, Array]:
-        """Return the matrix Q (N, N) of the map `z = Q x + offset`, and an offset (N,) of zeros."""
-        check_is_fitted(self)
-        return self.matrix_, np.zeros(len(self.matrix_))
 
 
 def draw_rotation(features: int, seed: int) -> Array:
@@ -117,7 +99,7 @@ def draw_rotation(features: int, seed: int) -> Array:
     return np.asarray(orthogonal)
 
 
-class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
+class Contrast(base.OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
     """Each point minus its own mean, over its own standard deviation (divided by N).
 
     `z = (x - mean(x)) / std(x)` over the features of one point, such as the pixels of an image: a
@@ -147,13 +129,9 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) normalized, in their type; the statistics are in float64."""
         X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
-        mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
-        centred = X - mean
+        centred = X - X.mean(axis=1, keepdims=True, dtype=np.float64)
         deviation = np.sqrt(np.einsum("pn,pn->p", centred, centred) / X.shape[1])
-        # The deviation of a constant point can be the rounding of its mean, which is in float64.
-        # The errors of N numbers add up, each of an epsilon of the mean.
-        rounding = X.shape[1] * np.finfo(np.float64).eps * np.abs(mean[:, 0])
-        is_constant = deviation <= rounding
+        is_constant = np.ptp(X, axis=1) == 0  # whose deviation may be the rounding of its mean
         z = centred / np.where(is_constant, 1.0, deviation)[:, None]
         z[is_constant] = 0.0
         return np.asarray(z.astype(X.dtype, copy=False))
@@ -182,9 +160,6 @@ class Pareto(StandardScaler):  # type: ignore[misc]
         table 1.
     """
 
-    # Centres, scales, rotates: see `normbench.normalizers.affine`.
-    affine_traits = (True, True, False)
-
     def __init__(self, *, copy: bool = True) -> None:
         super().__init__(copy=copy)
 
@@ -204,10 +179,6 @@ class Pareto(StandardScaler):  # type: ignore[misc]
         # `StandardScaler` sets `scale_` anew at each call, so that only one root is taken.
         self.scale_: Array = np.sqrt(self.scale_)
         return self
-
-    def affine_map(self) -> tuple[Array, Array]:
-        """Return the factors (N,) and the offset (N,) of the map `z = factors x + offset`."""
-        return 1 / self.scale_, -self.mean_ / self.scale_
 
 
 class Quantile(QuantileTransformer):  # type: ignore[misc]
@@ -232,7 +203,7 @@ class Quantile(QuantileTransformer):  # type: ignore[misc]
             return super().fit(X, y)
 
 
-class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
+class Power(base.OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
     """scikit-learn's `PowerTransformer`, accurate on features that are far from 0.
 
     The Yeo-Johnson transform of `x >= 0` is `((1 + x)^p - 1) / p`, standardized. Where a feature
@@ -278,7 +249,6 @@ class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
         """
         self._validate_params()
         x = self._check_points(X, reset=True).astype(np.float64, copy=False)
-        log, exp = (np.log1p, np.expm1) if self._shift else (np.log, np.exp)
         self.signs_ = np.where(x.max(axis=0) < 0, -1.0, 1.0)
         self.powers_, self.middles_ = np.ones(x.shape[1]), np.full(x.shape[1], 1 - self._shift)
         is_constant = is_rounding(len(x), x.mean(axis=0), x.var(axis=0))
@@ -286,9 +256,9 @@ class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
             feature = self.signs_[n] * x[:, n]
             if feature.min() < 0:
                 self.powers_[n] = stats.yeojohnson_normmax(feature)
-                continue
-            self.middles_[n] = exp(log(feature).mean())
-            self.powers_[n] = _likeliest_power(self._logs(feature, self.middles_[n]))
+            else:
+                self.middles_[n] = np.exp(np.log(self._shift + feature).mean()) - self._shift
+                self.powers_[n] = _likeliest_power(self._ratios(feature, self.middles_[n]))
         self.lambdas_ = np.where(self.signs_ < 0, 2 - self.powers_, self.powers_)
         self._scaler = StandardScaler().fit(self._bend(x))
         return self
@@ -302,20 +272,19 @@ class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points under the scheme X (P, N) as points before it."""
-        check_is_fitted(self)
         bent = self.signs_ * self._scaler.inverse_transform(np.asarray(X, dtype=np.float64))
-        p, m, log_scale = self.powers_, self.middles_, np.log(self._shift + self.middles_)
+        p, m = self.powers_, self.middles_
         with np.errstate(all="ignore"):  # each of the two formulas is for one side of 0
-            x = m + (self._shift + m) * np.expm1(_root(p, bent))
+            x = m + (self._shift + m) * special.inv_boxcox1p(bent, p)
             if self._shift:
-                zero = _power(p, -log_scale)
-                below = -np.expm1(_root(2 - p, (zero - bent) * np.exp(p * log_scale)))
+                zero = special.boxcox1p(-m / (1 + m), p)
+                below = -special.inv_boxcox1p((zero - bent) * (1 + m) ** p, 2 - p)
                 x = np.where(bent < zero, below, x)
         return np.asarray(self.signs_ * x, dtype=np.asarray(X).dtype)
 
     @property
     def _shift(self) -> float:
-        """What is added to a feature before its logarithm is taken."""
+        """What is added to a feature before its power is taken."""
         return 0.0 if self.method == "box-cox" else 1.0
 
     def _check_points(self, X: Any, reset: bool) -> NDArray[Any]:
@@ -325,47 +294,34 @@ class Power(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
             raise ValueError("Box-Cox takes strictly positive features; use method=yeo-johnson")
         return np.asarray(x)
 
-    def _logs(self, x: Array, middles: Array) -> Array:
-        """Return `log((s + x) / (s + m))` of x from 0 on, s being the shift."""
-        ratio = (x - middles) / (self._shift + middles)
-        # Of x near m, log1p of the ratio keeps the digits that the two logarithms share.
-        return np.where(
-            np.abs(ratio) < 0.5,
-            np.log1p(np.maximum(ratio, -0.5)),
-            np.log(self._shift + x) - np.log(self._shift + middles),
-        )
+    def _ratios(self, x: Array, middles: Array) -> Array:
+        """Return `(s + x) / (s + m) - 1`, s being the shift, with the digits of x near m."""
+        return (x - middles) / (self._shift + middles)
 
     def _bend(self, x: Array) -> Array:
         """Return points (P, N) transformed, but for the factors and constants of the class."""
-        x, p = self.signs_ * x, self.powers_
-        bent = _power(p, self._logs(np.maximum(x, 0.0) if self._shift else x, self.middles_))
+        x, p, m = self.signs_ * x, self.powers_, self.middles_
+        bent = special.boxcox1p(self._ratios(np.maximum(x, 0.0), m), p)
         if self._shift and (x < 0).any():
-            log_scale = np.log1p(self.middles_)
-            below = _power(2 - p, np.log1p(np.maximum(-x, 0.0)))
-            below = _power(p, -log_scale) - np.exp(-p * log_scale) * below
-            bent = np.where(x < 0, below, bent)
+            with np.errstate(all="ignore"):  # each of the two formulas is for one side of 0
+                below = special.boxcox1p(-x, 2 - p) * (1 + m) ** -p
+            bent = np.where(x < 0, special.boxcox1p(-m / (1 + m), p) - below, bent)
         return np.asarray(self.signs_ * bent)
 
 
-def _likeliest_power(logs: Array) -> float:
-    """Return the power p of maximum likelihood, given the logarithms of a feature (P,)."""
+def _likeliest_power(ratios: Array) -> float:
+    """Return the power p of maximum likelihood, given the ratios of a feature to its middle (P,).
+
+    About the geometric mean it is that for which the variance of the transformed is least.
+    """
+    logs = np.log1p(ratios)
     centred = logs - logs.mean()
-    largest = MAX_EXPONENT / np.ptp(centred)
+    largest = MAX_EXPONENT / np.ptp(logs)
     return float(
         optimize.fminbound(
-            lambda power: np.log(np.var(_power(power, centred))),
+            lambda power: np.log(np.var(np.expm1(power * centred) / power)),
             -largest,
             largest,
             xtol=1e-9 * largest,
         )
     )
-
-
-def _power(p: Any, logs: Array) -> Array:
-    """Return `(exp(p logs) - 1) / p`, which is the logarithms themselves for p = 0."""
-    return np.where(p == 0, logs, np.expm1(p * logs) / np.where(p == 0, 1.0, p))
-
-
-def _root(p: Array, bent: Array) -> Array:
-    """Return the logarithms whose `_power` the values are, `log(1 + p bent) / p`."""
-    return np.where(p == 0, bent, np.log1p(p * bent) / np.where(p == 0, 1.0, p))

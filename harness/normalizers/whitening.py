@@ -4,25 +4,23 @@ Source of the family: Kessy, Lewin, Strimmer, "Optimal whitening and decorrelati
 Statistician 72 (2018). All whitenings with ridge 0 are rotations of one another, `A'A = S^-1`.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from normbench.datasets.on_disk.points import iterate_blocks
-from normbench.normalizers.decomposition import (
-    CENTRED_POINTS_PER_BLOCK,
-    Array,
-    Decomposition,
-    Moments,
-    blocks,
-    rounding_share,
-)
+from normbench.datasets.on_disk.points import TRANSFORMED_ROWS, iterate_blocks
+from normbench.normalizers.decomposition import Array, Decomposition, PointsCache, rounding_share
 from normbench.normalizers.schemes import POINT_DTYPES, Scheme
+
+Formula = Callable[[NDArray[Any]], NDArray[Any]]
+TEXTBOOK_RIDGE = 1e-7  # the textbook's, and ours unless it is set
 
 
 class Whitening(Scheme):
@@ -55,10 +53,9 @@ class Whitening(Scheme):
         See the module.
     """
 
-    # Centres, scales, rotates: see `normbench.normalizers.affine`.
-    affine_traits = (True, True, True)
     fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
+    _scales = True
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "ridge": [Interval(Real, 0, np.inf, closed="left")],
@@ -72,9 +69,9 @@ class Whitening(Scheme):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean and spectrum from points X (P, N), P at least 2; return self."""
         X = validate_data(self, X, dtype=POINT_DTYPES, ensure_min_samples=2)
-        return self.learn(Moments(X))
+        return self.learn(PointsCache(X))
 
-    def learn(self, moments: Moments) -> Self:
+    def learn(self, moments: PointsCache) -> Self:
         """Learn as `fit` does, from moments that schemes share, of points in memory or on disk.
 
         Args:
@@ -107,8 +104,8 @@ class Whitening(Scheme):
         live_columns = z[:, : len(self.matrix_)]
         # In float64, a block at a time: float32 would lose an offset's digits, and those of the
         # directions of small variance.
-        for block in blocks(len(X)):
-            live_columns[block] = (X[block] - self.mean_) @ self.matrix_.T
+        for block, rows in iterate_blocks(X, TRANSFORMED_ROWS):
+            live_columns[block] = (rows - self.mean_) @ self.matrix_.T
         return z
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
@@ -116,17 +113,8 @@ class Whitening(Scheme):
 
         Args:
             X: Points under the scheme (P, M).
-
-        Raises:
-            ValueError: X has another number of features than the scheme gives.
         """
-        check_is_fitted(self)
         X = check_array(X, dtype=POINT_DTYPES)
-        if X.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} gives and takes back "
-                f"{self._n_features_out}"
-            )
         # A is a rotation times the half B: `half_inverse` `(N, k)` undoes B on the live directions.
         # Columns of X beyond the rows of A are those of dropped directions.
         half_inverse = self.scale_[:, None] * self._live_vectors().T * self._divisors()
@@ -134,18 +122,11 @@ class Whitening(Scheme):
         x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
         return x.astype(X.dtype, copy=False)
 
-    def affine_map(self) -> tuple[Array, Array]:
-        """Return A (M, N) and b (M,) of `z = A x + b`: rows of zeros for dropped directions."""
-        check_is_fitted(self)
-        matrix = np.zeros((self._n_features_out, len(self.mean_)))
-        matrix[: len(self.matrix_)] = self.matrix_
-        return matrix, -matrix @ self.mean_
-
     def _matrix(self, half: Array) -> Array:
         """Return A, (k, N) or (N, N), a rotation of the half B (k, N): here B itself."""
         return half
 
-    def _decompose(self, moments: Moments) -> Decomposition:
+    def _decompose(self, moments: PointsCache) -> Decomposition:
         """Return the decomposition that A is computed from."""
         return moments.get(self._correlation, self._complete)
 
@@ -154,8 +135,9 @@ class Whitening(Scheme):
         return len(self.mean_)
 
     def _divisors(self) -> Array:
-        """Return `sqrt(d + ridge)` of each live direction, d its eigenvalue, (k,)."""
-        return np.sqrt(self.eigenvalues_[~self.dropped_] + self.ridge)
+        """Return `sqrt(d + ridge)` of each live direction, d its eigenvalue, (k,), or ones."""
+        values = self.eigenvalues_[~self.dropped_]
+        return np.sqrt(values + self.ridge) if self._scales else np.ones_like(values)
 
     def _live_vectors(self) -> Array:
         """Return the eigenvectors of the live directions (k, N): the first, as values decrease."""
@@ -234,7 +216,7 @@ class LedoitWolfSphere(PCASphere):
 
     _complete = True
 
-    def _decompose(self, moments: Moments) -> Decomposition:
+    def _decompose(self, moments: PointsCache) -> Decomposition:
         """Return the decomposition with eigenvalues `(1 - delta) d + delta mean(d)`."""
         decomposition = super()._decompose(moments)
         self.shrinkage_ = estimate_shrinkage(moments.x, decomposition)
@@ -259,7 +241,7 @@ class PCARotation(Whitening):
         Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
     """
 
-    affine_traits = (True, False, True)
+    _scales = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "components": [
             Interval(Integral, 1, None, closed="left"),
@@ -273,25 +255,19 @@ class PCARotation(Whitening):
         self.components = components
         self.rtol = rtol
 
-    def _divisors(self) -> Array:
-        """Return ones `(k,)`: no direction is scaled."""
-        return np.ones(np.count_nonzero(~self.dropped_))
-
     def _width(self) -> int:
         """Return how many components are kept, by the option and the variances."""
         features = len(self.mean_)
-        if self.components is None:
-            return features
-        if self.components >= 1:
-            if self.components <= features:
-                return int(self.components)
+        width = features if self.components is None else self.components
+        if width > features:
             raise ValueError(
-                f"components={self.components} is more than the {features} features of the data; "
-                f"choose {features} or fewer, or null for all"
+                f"components={width} is more than the {features} features of the data; choose "
+                f"{features} or fewer, or null for all"
             )
-        # The fewest components that together hold at least the share of the variance.
-        variance = np.cumsum(self.eigenvalues_)
-        return min(int(np.searchsorted(variance, self.components * variance[-1])) + 1, features)
+        if width < 1:  # the fewest components that hold at least this share of the variance
+            variance = np.cumsum(self.eigenvalues_)
+            width = min(int(np.searchsorted(variance, width * variance[-1])) + 1, features)
+        return int(width)
 
 
 def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
@@ -304,18 +280,13 @@ def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
         x: Points (P, N), in memory or read by blocks.
         decomposition: The decomposition of their covariance S, with all eigenvalues.
     """
-    # Fourth powers stay in range in units of a power of two, which leave delta as it is. The unit
-    # is 1 for variances from 2^-128 to 2^128.
-    unit = np.ldexp(1.0, 128 * int(np.frexp(decomposition.values[0])[1] / 128))
-    values = decomposition.values / unit
-    fourth_powers = 0.0
-    for _, rows in iterate_blocks(x, CENTRED_POINTS_PER_BLOCK):
+    values, fourth_powers = decomposition.values, 0.0
+    for _, rows in iterate_blocks(x, TRANSFORMED_ROWS):
         centred = rows - decomposition.mean
-        fourth_powers += float(np.sum((np.einsum("pn,pn->p", centred, centred) / unit) ** 2))
+        fourth_powers += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
     points, features = x.shape
-    squared_norm = float(values @ values)  # |S|^2
-    d = (squared_norm - features * float(values.mean()) ** 2) / features
-    b = min((fourth_powers / points - squared_norm) / (features * points), d)
+    d = float(values.var())
+    b = min((fourth_powers / points - float(values @ values)) / (features * points), d)
     return b / d if b > 0 else 0.0
 
 
@@ -323,39 +294,47 @@ def row_echelon_form(rows: Array) -> Array:
     """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
 
     Without dependent columns this is the triangle of a QR decomposition. A column that depends on
-    those before it has no pivot: the row's pivot is in the next independent column (Householder
-    reflections, column by column). So the form is unique and does not depend on rounding.
+    those before it has no pivot: the row's pivot is in the next independent column. So the form is
+    unique and does not depend on rounding.
 
     Args:
         rows: `(k, N)`, of rank k.
     """
-    if len(rows) == rows.shape[1]:  # of rank N: no column depends on others
-        (echelon,) = linalg.qr(rows, mode="r", check_finite=False)
-    else:
-        echelon = _echelon(rows.copy())
-    pivots = echelon[np.arange(len(echelon)), np.argmax(echelon != 0, axis=1)]
-    return echelon * np.where(pivots < 0, -1.0, 1.0)[:, None]
+    # Gram and Schmidt's method: a basis of the independent columns, whose product with the rows
+    # has a pivot, the length of what is new in a column, in each row.
+    basis, echelon = np.zeros((0, len(rows))), np.zeros_like(rows)
+    for number, column in enumerate(rows.T):
+        residual = column - basis.T @ (basis @ column)
+        residual -= basis.T @ (basis @ residual)  # what rounding left
+        length = np.linalg.norm(residual)
+        if length > 1e-9 * np.linalg.norm(column):
+            basis = np.vstack([basis, residual / length])
+        echelon[: len(basis), number] = basis @ column
+    return echelon
 
 
-def _echelon(rows: Array) -> Array:
-    """Reduce rows (k, N) to row echelon form in place, by Householder reflections; return them.
+def textbook_standard(x: NDArray[Any]) -> NDArray[Any]:
+    """Return `(x - mean) / standard deviation` of points (P, N), without special cases."""
+    return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
 
-    Pivots may have either sign.
+
+def textbook_sphere(x: NDArray[Any]) -> NDArray[Any]:
+    """Return `(x - mean) V (D + ridge I)^-1/2` of points (P, N), with the covariance `V D V'`.
+
+    No special case is handled. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined",
+    section 9.5.
     """
-    column_norms = np.linalg.norm(rows, axis=0)
-    row = 0  # the row of the next pivot
-    for column in range(rows.shape[1]):
-        if row == len(rows):
-            break
-        reflector = rows[row:, column].copy()
-        norm = np.linalg.norm(reflector)
-        if norm <= 1e-9 * column_norms[column]:  # the column depends on those before it
-            rows[row:, column] = 0.0
-            continue
-        reflector[0] += np.copysign(norm, reflector[0])
-        # Of length sqrt(2), so that the reflection is `I - v v'`.
-        reflector *= np.sqrt(2) / np.linalg.norm(reflector)
-        rows[row:, column:] -= np.outer(reflector, reflector @ rows[row:, column:])
-        rows[row + 1 :, column] = 0.0
-        row += 1
-    return rows
+    centred = x - x.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / x.dtype.type(len(x)))
+    return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(TEXTBOOK_RIDGE)))
+
+
+# Standardizing and sphering as other sources write them, for `record=[formulas]`, in the precision
+# of the points. None of them is a scheme: two of them return numbers that are not finite.
+FORMULAS: dict[str, Formula] = {
+    "standard_textbook": textbook_standard,
+    "standard_scikit": lambda x: StandardScaler().fit(x).transform(x),  # our `standard`
+    "sphere_textbook": textbook_sphere,
+    "sphere_scikit": lambda x: PCA(whiten=True).fit(x).transform(x),
+    "sphere_ours": lambda x: PCASphere(TEXTBOOK_RIDGE).fit(x).transform(x),
+}

@@ -1,32 +1,22 @@
-"""Compute the theory of a job: its least cost, its curvature, its step size threshold."""
+"""Compute the theory of a job: its curvature, its step size threshold, directions at the start."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import TRANSFORMED_ROWS, Points, is_in_memory, iterate_blocks
-from normbench.engine.hessian import Hessian
-from normbench.engine.linear import score_curvatures
-from normbench.engine.problem import Cost, Problem
-from normbench.names import OF_NETWORK, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import Moments
-from normbench.theory import separability, sizes, spectra
-from normbench.theory.directions import shared_curvatures
-from normbench.theory.minimum import (
-    Minimum,
-    minimize,
-    spans_same_scores,
-    sphere_problem,
-    zero_at_infinity,
-)
-from normbench.theory.shared import PointsCache
+from normbench.engine.linear import LinearHessian, score_curvatures
+from normbench.engine.problem import Problem
+from normbench.normalizers.decomposition import PointsCache
+from normbench.theory import sizes, spectra
 
-SQUARABLE_LIMIT = 1e150  # of a coordinate: the squares of larger ones overflow
-MAX_SOLVER_PRODUCTS = 1000  # of the Hessian, in all steps: measured, 24 to 348 on small data
 NOT_ASKED = "not asked for (theory=none)"
+Array = NDArray[Any]
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
+FEW_CLASSES = 50  # the second derivatives of one point of each class are then 1 MB
+UNIFORM_TOLERANCE = 1e-9  # relative: curvatures of one kind at every point
 
 
 @dataclass(frozen=True)
@@ -41,8 +31,6 @@ class Theory:
             linear cost.
         exact: Whether the cost is quadratic, so that its curvature is the same everywhere.
         note: What does not exist, and why; may be empty.
-        allows_point_theory: Whether more theory of the points can be computed: theory is wanted,
-            and the points can be squared and their moments are known.
         has_threshold: Whether scores are linear in the weights, or the cost is convex in them; else
             the curvature at the start says nothing of other weights.
         moments: The moments of the points under the scheme; None where they were not computed.
@@ -53,9 +41,8 @@ class Theory:
     at_start: float | None = None
     exact: bool = False
     note: str = ""
-    allows_point_theory: bool = True
     has_threshold: bool = True
-    moments: Moments | None = None
+    moments: PointsCache | None = None
 
     @property
     def threshold(self) -> float | None:
@@ -63,10 +50,8 @@ class Theory:
 
         None where neither is known and positive.
         """
-        if not self.has_threshold:
-            return None
         curvature = self.lipschitz if self.lipschitz is not None else self.at_start
-        return spectra.step_threshold(curvature) if curvature else None
+        return spectra.step_threshold(curvature) if self.has_threshold and curvature else None
 
     @property
     def threshold_source(self) -> str:
@@ -91,24 +76,18 @@ def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory
         missing.
     """
     if theory_setting == "none":
-        return Theory(note=NOT_ASKED, allows_point_theory=False)
-    linear, moments = train.linear, None
-    spectrum = lipschitz = bound = at_start = None
-    exact = has_moments = False
+        return Theory(note=NOT_ASKED)
+    linear, note = train.linear, ""
+    spectrum = moments = lipschitz = bound = at_start = None
     if linear is not None:
-        has_moments = is_in_memory(linear.points) or sizes.allows_moments(
-            theory_setting, linear.points
-        )
         bound = linear.traits.curvature
-        exact = linear.traits.quadratic and bound is not None
-    if linear is not None and has_moments:
-        if _largest_magnitude(linear.points) > SQUARABLE_LIMIT:
-            return Theory(note="the points are too large to be squared", allows_point_theory=False)
         if sizes.allows_spectrum(theory_setting, linear.points):
-            moments = Moments(linear.points)
+            moments = PointsCache(linear.points)
             spectrum = spectra.spectrum(moments)
         else:
-            largest = spectra.largest_gram(linear.points)
+            # The Gram matrix is the Hessian of a cost of one score with second derivatives 1.
+            gram = LinearHessian(linear.points, np.ones((1, 1, len(linear.targets))))
+            largest = gram.largest_by_lanczos()
             spectrum = spectra.Spectrum(np.array([largest]), is_complete=False)
         if linear.classify and not np.any(linear.l2) and not np.any(start):
             # The Hessian is the Kronecker product of the Gram matrix and what all points share.
@@ -117,27 +96,14 @@ def theorize(train: Problem, start: NDArray[Any], theory_setting: str) -> Theory
         if bound is not None:
             spectrum = spectra.penalize(spectrum, bound, linear.l2)
             lipschitz = spectrum.largest
-    note = ""
     if at_start is None and sizes.allows_second_derivatives(theory_setting, train):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:  # no curvature is not a curvature of 0, and gives no threshold
         note, at_start = NO_CURVATURE, None
-    return Theory(
-        spectrum,
-        lipschitz,
-        at_start,
-        exact and has_moments,
-        note,
-        allows_point_theory=linear is None or has_moments,
-        # Of a network the curvature at the start bounds no step.
-        has_threshold=linear is not None or train.convex,
-        moments=moments,
-    )
-
-
-def _largest_magnitude(x: Points) -> float:
-    """Return the largest magnitude of the coordinates of points."""
-    return max(float(np.abs(rows).max()) for _, rows in iterate_blocks(x, TRANSFORMED_ROWS))
+    exact = bound is not None and train.traits.quadratic
+    # Of a network the curvature at the start bounds no step.
+    has_threshold = linear is not None or train.convex
+    return Theory(spectrum, lipschitz, at_start, exact, note, has_threshold, moments)
 
 
 def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | None, str]:
@@ -162,128 +128,130 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     return (curvature, "") if np.isfinite(curvature) else (None, "the curvature is not finite")
 
 
-def extreme_curvatures(hessian: Hessian) -> tuple[float, float]:
-    """Return the largest and the smallest eigenvalue of a Hessian by Lanczos's method.
+class Directions(NamedTuple):
+    """Eigendirections of a Hessian above rounding, the largest curvature first.
 
-    Both are NaN where the method does not converge.
+    Attributes:
+        curvature: The eigenvalues h, `(n,)`.
+        vectors: The eigenvectors as columns: `(C (N + 1), n)`, of all weights, or `(N + 1, n)`
+            where the weights of each score have the same ones.
+        multiplicity: The number of eigendirections that each column stands for.
+        lowest: The lowest eigenvalue, 0 where none can be negative.
     """
-    from scipy.sparse.linalg import ArpackError
 
-    try:
-        return hessian.extremes()
-    except ArpackError:
-        return float("nan"), float("nan")
+    curvature: Array
+    vectors: Array
+    multiplicity: int
+    lowest: float
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether the cost curves down along some direction, beyond rounding."""
+        largest = self.curvature[0] if len(self.curvature) else 0.0
+        return self.lowest < -len(self.vectors) * np.finfo(np.float64).eps * largest
+
+    def squared_components(self, gradients: Array) -> Array:
+        """Return the squared length of R gradients along each direction, `(R, n)`.
+
+        gradients: `(R, C, N + 1)`. Where a column of `vectors` stands for the weights of each
+        score, the squares are summed over the scores.
+        """
+        rows = gradients.reshape(len(gradients), -1, len(self.vectors)).astype(np.float64)
+        return np.asarray(((rows @ self.vectors) ** 2).sum(axis=1))
 
 
-def find_least_cost(
-    train: Problem,
-    points_cache: PointsCache,
-    lowest: float,
-    theory_setting: str,
-    proof: NDArray[Any] | None = None,
-    moments: Moments | None = None,
-) -> Minimum:
-    """Return the least cost of a job, and whether some weights attain it.
+@dataclass(frozen=True)
+class AtStart:
+    """A problem at the start of a descent, with the eigendirections of its Hessian there.
 
-    All invertible affine schemes have the same least cost, so it is solved for once for a data set
-    and a cost. For other schemes, and with an l2 penalty, which is on the weights of the scheme, it
-    is solved for once for each scheme.
+    Attributes:
+        train: The problem of the training points.
+        start: The first start, weights of the problem's shape.
+        spectrum: The spectrum of the Hessian's bound, which theory computed; None without one.
+        theory_setting: The setting `theory`.
+    """
+
+    train: Problem
+    start: Array
+    spectrum: spectra.Spectrum | None
+    theory_setting: str = "auto"
+
+    @cached_property
+    def uniform_curvature(self) -> tuple[float, int] | None:
+        """The curvature that all points have at the start in common, and its multiplicity.
+
+        The eigendirections then follow from the spectrum that theory computed. None where points
+        differ, or where that spectrum is missing or not accurate enough.
+        """
+        spectrum, linear = self.spectrum, self.train.linear
+        if spectrum is None or not spectrum.is_complete or linear is None:
+            return None
+        bound = linear.traits.curvature
+        if not bound or spectrum.condition_number > spectra.MAX_PREDICTED_CONDITION:
+            return None
+        uniform = find_uniform_curvature(linear, self.start)
+        # `directions` rescales the spectrum of the bound by the ratio of both curvatures, which
+        # would rescale the penalty, too: with a penalty the ratio must be 1.
+        return None if uniform and np.any(linear.l2) and uniform[0] != bound else uniform
+
+    @cached_property
+    def directions(self) -> Directions | None:
+        """The eigendirections; None where a matrix of the Hessian is left out for its size.
+
+        With a uniform curvature they follow from the spectrum that theory computed; otherwise from
+        the Hessian as a matrix.
+        """
+        if self.uniform_curvature and self.spectrum:
+            curvature, multiplicity = self.uniform_curvature
+            values, vectors = spectra.eigenvectors(self.spectrum)
+            values = values * (curvature / (self.train.traits.curvature or curvature))
+            return Directions(values, vectors, multiplicity, 0.0)
+        if not sizes.allows_matrix(self.theory_setting, self.train):
+            return None
+        values, vectors = np.linalg.eigh(self.train.hessian(self.start).matrix())
+        live = len(spectra.eigenvalues_above_rounding(values, len(values)))
+        return Directions(values[::-1][:live], vectors[:, ::-1][:, :live], 1, float(values[0]))
+
+
+def find_uniform_curvature(train: Problem, weights: Array) -> tuple[float, int] | None:
+    """Return the curvature that every point has, and its multiplicity among the scores' directions.
+
+    For least squares 2, anywhere; at zero weights, for the softmax cost 1/4 and for multiclass
+    softmax 1/C, in C - 1 directions.
 
     Args:
-        train: The problem of the training points.
-        points_cache: The cache of the data set's points before any scheme, which keeps the results
-            that schemes share.
-        lowest: The lowest cost that the job saw, zero weights included, used where the least cost
-            is not found.
-        theory_setting: The setting `theory`: `auto`, `full` or `none`.
-        proof: Weights of one model, from the descent, that misclassify no point; None where there
-            are none.
-        moments: The moments of the points of the problem; None to compute them.
+        train: The linear problem of the training points.
+        weights: The weights of one model, `(C, N + 1)`.
 
     Returns:
-        The least cost, with its source and the norm of its gradient.
+        The nonzero eigenvalue of the second derivative of a point's cost in its scores, and its
+        multiplicity; None where points or nonzero eigenvalues differ, or none is positive, and
+        where `shared_curvatures` are unknown.
     """
-    linear = train.linear
-    if linear is None:
-        seen = _lowest_seen(lowest, "the scores are not linear in the weights")
-        return replace(seen, case=OF_NETWORK)
-    if theory_setting == "none":
-        return _lowest_seen(lowest, NOT_ASKED)
-    if not train.convex:
-        return _lowest_seen(lowest, "the cost is not convex")
-    may_separate = not np.any(linear.l2) and sizes.allows(
-        theory_setting, 0, sizes.count_filled(linear.points)
-    )
-    if proof is not None and may_separate and separability.proves_separable(linear, proof):
-        return zero_at_infinity()
-    case = separability.decide_by_rule(linear)
-    if not sizes.allows_least_cost(theory_setting, train, points_cache.x):
-        return replace(_lowest_seen(lowest, f"the least cost is {sizes.LEFT_OUT}"), case=case)
+    values = shared_curvatures(train, weights)
+    if values is None or values[-1] <= 0:
+        return None
+    nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
+    has_one_curvature = np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
+    return (float(nonzero[-1]), len(nonzero)) if has_one_curvature else None
+
+
+def shared_curvatures(train: Problem, weights: Array) -> Array | None:
+    """Return the eigenvalues `(C,)` of the second derivative that a point's cost has in its scores.
+
+    They are increasing. None where points differ, and where autograd has no second derivative. A
+    cost that is not quadratic is tried only at zero weights, where every score is 0, and with few
+    classes.
+    """
+    quadratic = train.traits.quadratic
+    if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
+        return None
+    # A quadratic cost has the same second derivatives at all targets, of which there may be many.
+    targets = np.unique(train.targets)[: 2 if quadratic else None]
     try:
-        if _piecewise_linear(linear.cost, linear.shape[0]):
-            return replace(_lowest_seen(lowest, NO_CURVATURE), case=case)
-        minimum = _solve(linear, points_cache, theory_setting, moments or Moments(linear.points))
-    except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
-        # Autograd has no second derivative, or a decomposition fails: the descent goes on without.
-        one_line = " ".join(str(error).split())
-        return replace(_lowest_seen(lowest, f"no second-order solution ({one_line})"), case=case)
-    if minimum.case == STRICTLY:
-        return zero_at_infinity()
-    if not minimum.is_solved or not np.isfinite(minimum.value):
-        seen = _lowest_seen(min(lowest, minimum.value), minimum.source)
-        minimum = replace(seen, gradient_norm=minimum.gradient_norm, case=minimum.case)
-    return replace(minimum, case=case) if minimum.case == UNDECIDED else minimum
-
-
-def _solve(
-    train: Problem, points_cache: PointsCache, theory_setting: str, moments: Moments
-) -> Minimum:
-    """Return the least cost by a second-order solver, and its case by the linear program.
-
-    Both are computed on sphered points. Schemes whose points have the same affine scores as the
-    data set share them without a penalty, in the cache of the data set; every other scheme, such as
-    one that drops features, or is not affine, has its own.
-
-    Args:
-        train: The problem of the training points.
-        points_cache: The cache of the data set's points before any scheme.
-        theory_setting: The setting `theory`; `full` for a solver without a limit of products.
-        moments: The moments of the points of the problem.
-    """
-    penalized = bool(np.any(train.l2))
-    products = np.inf if theory_setting == "full" else MAX_SOLVER_PRODUCTS
-    if not penalized and spans_same_scores(points_cache.basis, moments):
-        cache, problem = points_cache, train.on(points_cache.basis, 0.0)
-    else:
-        cache, problem = PointsCache(train.points), sphere_problem(train, moments)
-    key = (train.cost, train.shape[0], len(train.targets), products)
-    minimum = cache.get_or_compute(("least", *key), lambda: minimize(problem, products))
-    rule_decides = separability.decide_by_rule(train) != UNDECIDED
-    if rule_decides or minimum.case != UNDECIDED or penalized or not train.traits.separable:
-        return minimum
-    margins = len(train.targets) * max(1, train.shape[0] - 1)
-    if margins > separability.MAX_MARGINS or not sizes.allows(theory_setting, margins):
-        return minimum
-    case = cache.get_or_compute(("case", *key), lambda: separability.decide_by_program(problem))
-    return replace(minimum, case=case)
-
-
-def _lowest_seen(value: float, why: str) -> Minimum:
-    """Return the lowest cost that the job saw, in place of the least cost.
-
-    Args:
-        value: That cost.
-        why: Why the least cost is unknown, for the source.
-    """
-    return Minimum(value, float("nan"), f"the lowest cost seen in this job; {why}", False)
-
-
-def _piecewise_linear(cost: Cost, classes: int) -> bool:
-    """Return whether a cost of C scores a point is piecewise linear.
-
-    It is one that has no curvature at a few random scores, which lie on no kink.
-    """
-    rng = np.random.default_rng(0)
-    scores, classes_drawn = rng.standard_normal((classes, 8)), rng.integers(0, 2, 8)
-    targets = classes_drawn if classes > 1 else np.where(classes_drawn, 1.0, -1.0)
-    return not score_curvatures(cost, scores, targets).any()
+        curvatures = score_curvatures(train.cost, np.zeros((train.shape[0], len(targets))), targets)
+    except (ValueError, TypeError, NotImplementedError):
+        return None
+    values = np.linalg.eigvalsh(curvatures[:, :, 0])  # of the first target; all must agree
+    differences = np.abs(curvatures - curvatures[:, :, :1])
+    return values if differences.max() <= UNIFORM_TOLERANCE * abs(values[-1]) else None

@@ -28,28 +28,22 @@ def allows(theory: str, rows: float, numbers: float = 0) -> bool:
     return theory == "full" or bool(rows <= MAX_ROWS and numbers <= MAX_NUMBERS)
 
 
-def density(x: Points) -> float:
-    """Return the share of the points' entries that a product reads: below 1 for sparse points."""
-    return 1.0 if isinstance(x, np.ndarray) else float(x.density)
-
-
 def count_filled(x: Points) -> int:
     """Return the number of entries (P, N) of sparse points that are made dense; 0 of dense ones."""
-    return 0 if density(x) == 1 else len(x) * x.shape[1]
+    return 0 if isinstance(x, np.ndarray) else len(x) * x.shape[1]
 
 
 def allows_moments(theory: str, x: Points) -> bool:
     """Return whether a job gets what follows from the mean and covariance of points (P, N).
 
-    The covariance of sparse points is not sparse, so that fewer of their features are allowed.
+    Sparse points become dense for it, a block at a time.
     """
-    return allows(theory, x.shape[1] / density(x))
+    return allows(theory, x.shape[1], count_filled(x))
 
 
 def allows_spectrum(theory: str, x: Points) -> bool:
     """Return whether a job gets all eigenvalues of the Gram matrix of points (P, N)."""
-    has_few_points = isinstance(x, np.ndarray) and len(x) <= MAX_ROWS
-    return has_few_points or allows_moments(theory, x)
+    return allows_moments(theory, x) or (isinstance(x, np.ndarray) and len(x) <= MAX_ROWS)
 
 
 def allows_second_derivatives(theory: str, train: Problem) -> bool:
@@ -63,8 +57,7 @@ def allows_second_derivatives(theory: str, train: Problem) -> bool:
 
 def allows_matrix(theory: str, train: Problem) -> bool:
     """Return whether a job gets what takes the Hessian as a matrix."""
-    has_few_weights = allows(theory, int(np.prod(train.shape)))
-    return has_few_weights and allows_second_derivatives(theory, train)
+    return allows(theory, int(np.prod(train.shape))) and allows_second_derivatives(theory, train)
 
 
 def allows_least_cost(theory: str, train: Problem, x: Points) -> bool:
@@ -73,11 +66,10 @@ def allows_least_cost(theory: str, train: Problem, x: Points) -> bool:
     Where the Hessian is too large for a matrix, conjugate gradients take hundreds of products with
     the points.
     """
-    linear, weights = train.linear, int(np.prod(train.shape))
-    assert linear is not None
+    weights = int(np.prod(train.shape))
     return (
         allows_moments(theory, x)
-        and allows_moments(theory, linear.points)
+        and allows_moments(theory, train.points)
         and allows_second_derivatives(theory, train)
         and (allows_matrix(theory, train) or allows(theory, 0, len(x) * weights))
     )

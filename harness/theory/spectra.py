@@ -4,16 +4,14 @@
 most `bound` times it, and that of least squares is exactly 2 times it, at any weights.
 """
 
-import math
 from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, stats
 
-from normbench.engine.linear import LinearHessian
-from normbench.normalizers.decomposition import Moments, rounding_share, singular_values
+from normbench.normalizers.decomposition import PointsCache, rounding_share, singular_values
 
 Array = NDArray[np.float64]
 SINGULAR_RESOLUTION = 1e-15  # of the largest singular value: smaller ones are rounding
@@ -33,15 +31,12 @@ class Spectrum(NamedTuple):
         lost: Whether some directions above rounding have eigenvalues below `largest / LIMIT`, which
             cannot be resolved and are missing in `values`.
         root: A matrix with `root'root = H`; None unless complete.
-        variances: The eigenvalues of the points' covariance, `(M,)`, decreasing; None unless
-            complete.
     """
 
     values: Array
     is_complete: bool = True
     lost: bool = False
     root: Array | None = None
-    variances: Array | None = None
 
     @property
     def largest(self) -> float:
@@ -87,7 +82,7 @@ class Quadratic(NamedTuple):
 
 def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
-    root = Moments(x).gram_root
+    root = PointsCache(x).gram_root
     return root.T @ root
 
 
@@ -103,58 +98,32 @@ def eigenvalues_above_rounding(values: Array, size: int) -> Array:
         The eigenvalues that remain; none where the largest is not positive.
     """
     values = np.sort(values)[::-1]
-    if not len(values) or values[0] <= 0:
-        return values[:0]
-    return values[values > size * np.finfo(np.float64).eps * values[0]]
+    return values[values > size * np.finfo(np.float64).eps * values.max(initial=0.0)]
 
 
-def spectrum(moments: Moments) -> Spectrum:
+def spectrum(moments: PointsCache) -> Spectrum:
     """Return the spectrum of the Gram matrix of points, from singular values of its root.
 
     The rank is 1 more than that of the covariance with each feature scaled to variance 1, so that
     no direction counts as rounding because another is large. Singular values down to 1e-15 of the
-    largest are accurate; where the root is invertible, the norm of its inverse gives the smallest
-    one, however small.
+    largest are accurate.
     """
     deviations = moments.correlation_deviations
     rounding = rounding_share(moments.x.shape[1]) * deviations[:1]
     rank = 1 + int(np.count_nonzero(deviations > rounding))
-    return _of_root(moments.gram_root, rank, singular_values(moments.factor.root) ** 2)
+    return _of_root(moments.gram_root, rank)
 
 
-def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
+def _of_root(root: Array, rank: int) -> Spectrum:
     """Return the spectrum of `root'root`, from the singular values of the root.
 
     Args:
-        root: A matrix; upper triangular where it is square.
+        root: A matrix.
         rank: The number of directions above rounding.
-        variances: The eigenvalues of the points' covariance, which the spectrum keeps.
     """
     values = singular_values(root)[:rank]
     is_resolved = values > SINGULAR_RESOLUTION * values[0]
-    # A root of full rank is invertible.
-    if not is_resolved.all() and rank == len(root) == root.shape[1]:
-        # 1 over the norm of the inverse is the smallest singular value, to full precision: values
-        # that are not resolved are raised to it.
-        inverse = linalg.solve_triangular(root, np.eye(rank))
-        values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
-        is_resolved[:] = True
-    return Spectrum(
-        values[is_resolved] ** 2,
-        lost=not is_resolved.all(),
-        root=root,
-        variances=variances,
-    )
-
-
-def largest_gram(x: NDArray[Any]) -> float:
-    """Return the largest eigenvalue of the Gram matrix of x (P, N), from products with the points.
-
-    The Gram matrix is the Hessian of a cost of one score with second derivative 1 at each point.
-    """
-    return LinearHessian(
-        x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))
-    ).largest_by_lanczos()
+    return Spectrum(values[is_resolved] ** 2, lost=not is_resolved.all(), root=root)
 
 
 def penalize(spectrum_of_gram: Spectrum, factor: float, l2: float | Array) -> Spectrum:
@@ -182,7 +151,7 @@ def penalize(spectrum_of_gram: Spectrum, factor: float, l2: float | Array) -> Sp
     penalizes_all = np.count_nonzero(penalty_rows.any(axis=1)) == width - 1
     rank = width if penalizes_all else spectrum_of_gram.rank
     stacked = np.asarray(np.linalg.qr(np.vstack([root, penalty_rows]), mode="r"))
-    return _of_root(stacked, rank, spectrum_of_gram.variances)
+    return _of_root(stacked, rank)
 
 
 def penalty_root(l2: float | Array, width: int) -> Array:
@@ -288,15 +257,16 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
     """
     rates = _logarithms(problem, step_size)
 
-    def is_within_gap(k: int) -> bool:
-        """Return whether at most the given gap remains after k steps."""
-        return bool(problem.excess_by_direction @ np.exp(2 * k * rates) <= gap)
-
     if problem.excess_by_direction.sum() <= gap:
         return 0.0
     if rates.max() >= 0:  # some direction does not shrink: the step size is not below 2/L
         return float("inf")
-    first = bisect_left(range(MAX_COUNTED_ITERATIONS), True, lo=1, key=is_within_gap)
+    first = bisect_left(
+        range(MAX_COUNTED_ITERATIONS),
+        True,
+        lo=1,
+        key=lambda k: bool(problem.excess_by_direction @ np.exp(2 * k * rates) <= gap),
+    )
     return float(first) if first < MAX_COUNTED_ITERATIONS else float("inf")
 
 
@@ -309,11 +279,7 @@ def effective_rank(values: Array) -> float:
     Args:
         values: Variances `(N,)`, not negative.
     """
-    total = values.sum()
-    if total <= 0:
-        return 0.0
-    shares = values[values > 0] / total
-    return math.exp(-float(shares @ np.log(shares)))
+    return float(np.exp(stats.entropy(values))) if values.any() else 0.0
 
 
 def variance_after_sphering(values: Array, ridge: float) -> Array:

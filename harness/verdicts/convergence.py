@@ -132,7 +132,7 @@ def judge(
         reason = "a shadow that starts next to it ends elsewhere"
         return Judgement(names.BY_ROUNDING, reason)
     rounding = ROUNDING_EPSILONS * epsilon * abs(first)
-    if is_tied(history, rounding):
+    if np.abs(history - first).max() <= rounding:  # as at exactly `2/L` on a sphere
         return Judgement(names.NOT_CONVERGED, "tie: the cost neither falls nor rises", tied=True)
     # `down`: the cost falls at every step; `low`: overall, with small rises.
     down = falls_throughout(history, rounding)
@@ -296,21 +296,8 @@ def is_cycling(history: History, rules: Rules, rounding: float) -> bool:
     if length < 1:
         return False
     last, before = history[-length:], history[-2 * length : -length]
-    rises = bool(np.any(np.diff(history[-length - 1 :]) > rounding))
-    return rises and bool(last.min() >= before.min())
-
-
-def is_tied(history: History, rounding: float) -> bool:
-    """Return whether the cost stays where it began, as at exactly `2/L` on a sphere.
-
-    Args:
-        history: Costs `(k,)`.
-        rounding: A difference of costs; a rise or fall up to it is none.
-
-    Returns:
-        Whether no cost differs from the first by more than rounding.
-    """
-    return bool(np.abs(history - history[0]).max() <= rounding)
+    rises = np.any(np.diff(history[-length - 1 :]) > rounding)
+    return bool(rises and last.min() >= before.min())
 
 
 def falls_throughout(history: History, rounding: float) -> bool:
@@ -380,13 +367,11 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
         An iteration for each run; NaN where a run never stays as low.
     """
     ranked = [history for history in histories if history is not None]
-    if not ranked:
-        return [float("nan")] * len(histories)
-    start_excess = max(float(ranked[0][0]) - minimum, 0.0)
-    goal = min(history[-1] for history in ranked) + names.TIED * start_excess
-    unranked = np.array([np.nan])
+    start_excess = max(float(ranked[0][0]) - minimum, 0.0) if ranked else 0.0
+    goal = min((history[-1] for history in ranked), default=0.0) + names.TIED * start_excess
     return [
-        arrival_iteration(unranked if history is None else history, goal) for history in histories
+        float("nan") if history is None else arrival_iteration(history, goal)
+        for history in histories
     ]
 
 
@@ -422,7 +407,7 @@ def arrival_iteration(history: History, target: float) -> float:
     return float(arrival) if arrival < len(history) else float("nan")
 
 
-def spread(values: History) -> tuple[float, float, float]:
+def spread(values: History) -> tuple[float, ...]:
     """Return the median and both quartiles over starts of the iterations to a target.
 
     They are order statistics, not interpolated. A start that does not reach the target counts as
@@ -433,5 +418,4 @@ def spread(values: History) -> tuple[float, float, float]:
     """
     filled = np.where(np.isnan(values), np.inf, values)
     quantiles = np.quantile(filled, [0.5, 0.25, 0.75], method="higher")
-    median, q1, q3 = np.where(np.isfinite(quantiles), quantiles, np.nan).tolist()
-    return median, q1, q3
+    return tuple(np.where(np.isfinite(quantiles), quantiles, np.nan).tolist())

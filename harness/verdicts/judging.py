@@ -1,17 +1,27 @@
-"""Judge a job: the histories of every step size against the least cost."""
+"""Judge a job: the histories of every step size against the least cost.
+
+The best step size has one definition, for jobs, splits and targets. It takes the fewest iterations
+to a goal; among equal ones it is the smallest, so that rounding does not choose. The goal names the
+variant:
+
+- *best*: the lowest final cost of the grid, to within `names.TIED` of the start's excess, for good.
+- *best for a target*: a share of the start's excess (`final/step_to_*`).
+- *best over splits*: the fewest splits that miss the goal, then the fewest iterations by the upper
+  quartile over the splits: a median can choose a step size that fails on some.
+- *shown*: the one that `shown_step` chose in its place, unless it diverged; see `find_shown_step`.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from normbench import names
 from normbench.settings import find_step_size
 from normbench.verdicts import convergence
-from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 
 Array = NDArray[np.float64]
@@ -73,12 +83,6 @@ class Shadows(NamedTuple):
 
     ends: Array
     reached: Mapping[str, Array]
-
-    def select_runs(self, runs: slice) -> "Shadows":
-        """Return the shadows of consecutive runs."""
-        return Shadows(
-            self.ends[runs], {name: iterations[runs] for name, iterations in self.reached.items()}
-        )
 
 
 class Largest(NamedTuple):
@@ -199,66 +203,44 @@ def judge_steps(
     for number, size in enumerate(step_sizes):
         runs = slice(number * starts, (number + 1) * starts)
         own_histories = {key: values[runs] for key, values in histories.items()}
-        own_shadows = None if shadows is None else shadows.select_runs(runs)
-        steps.append(_judge_step(own_histories, diverged_at[runs], size, context, own_shadows))
+        ends = np.empty((starts, 0)) if shadows is None else shadows.ends[runs]
+        costs = own_histories[names.TRAIN_COST.key]
+        judgements = [
+            context.judge(*run)
+            for run in zip(costs, [size] * starts, diverged_at[runs].tolist(), ends)
+        ]
+        judgement = convergence.judge_starts(judgements)
+        counts = _count_to_targets(own_histories[context.compared], context)
+        # Iterations that another processor would count otherwise are not recorded.
+        if judgement.verdict == names.BY_ROUNDING and shadows is not None:
+            reached = shadows.reached
+            counts = {name: _drop_unsure(counts[name], reached[name][runs]) for name in counts}
+        # All runs are finite up to the first stop.
+        stops = diverged_at[runs][diverged_at[runs] >= 0]
+        length = stops.min(initial=costs.shape[1])
+        finite = {key: values[:, :length] for key, values in own_histories.items()}
+        quartiles = {key: np.quantile(h, [0.25, 0.75], axis=0) for key, h in finite.items()}
+        step = Step(
+            step_size=size,
+            judgement=judgement,
+            histories={key: np.median(values, axis=0) for key, values in finite.items()},
+            quartiles=quartiles if starts > 1 else {},
+            starts={
+                names.START_COST.key: costs[:, -1].copy(),  # NaN for a run that diverged
+                **{names.start_reached(name).key: reached for name, reached in counts.items()},
+            },
+            verdicts=tuple(judgement.verdict for judgement in judgements),
+            metrics=_summarize(counts, context),
+        )
+        steps.append(step)
     ranked_histories = [
         None if step.verdict in names.UNRANKED else context.smooth(step.histories[context.compared])
         for step in steps
     ]
-    counts = convergence.to_lowest(ranked_histories, context.compared_range[0])
-    to_lowest = [{names.TO_LOWEST.key: count / context.records_per_pass} for count in counts]
-    return tuple(
-        replace(step, metrics={**step.metrics, **metric}) for step, metric in zip(steps, to_lowest)
-    )
-
-
-def _judge_step(
-    histories: Mapping[str, Array],
-    diverged_at: NDArray[np.int64],
-    step_size: float,
-    context: JudgingContext,
-    shadows: Shadows | None,
-) -> Step:
-    """Return the `Step` of one step size from its runs, one for each start.
-
-    Args:
-        histories: The histories of these runs by their recorded names, `(starts, K + 1)` each.
-        diverged_at: The iteration at which each run stopped being finite `(starts,)`, -1 for never.
-        step_size: The step size.
-        context: The rules and numbers by which the job is judged.
-        shadows: The shadows of these runs; None without any.
-    """
-    costs, stops = histories[names.TRAIN_COST.key], diverged_at[diverged_at >= 0]
-    judgements = [
-        context.judge(cost, step_size, int(iteration), ends)
-        for cost, iteration, ends in zip(
-            costs, diverged_at, [()] * len(costs) if shadows is None else shadows.ends
-        )
-    ]
-    judgement = convergence.judge_starts(judgements)
-    counts = _count_to_targets(histories[context.compared], context)
-    # Iterations that another processor would count otherwise are not recorded.
-    if judgement.verdict == names.BY_ROUNDING and shadows is not None:
-        counts = {name: _drop_unsure(counts[name], shadows.reached[name]) for name in counts}
-    length = int(stops.min()) if len(stops) else costs.shape[1]  # up to which all runs are finite
-    finite = {key: values[:, :length] for key, values in histories.items()}
-    has_quartiles = len(costs) > 1  # a single start has none
-    return Step(
-        step_size=step_size,
-        judgement=judgement,
-        histories={key: np.median(values, axis=0) for key, values in finite.items()},
-        quartiles={
-            key: np.quantile(values, [0.25, 0.75], axis=0)
-            for key, values in finite.items()
-            if has_quartiles
-        },
-        starts={
-            names.START_COST.key: costs[:, -1].copy(),  # NaN for a run that diverged
-            **{names.start_reached(name).key: reached for name, reached in counts.items()},
-        },
-        verdicts=tuple(judgement.verdict for judgement in judgements),
-        metrics=_summarize(counts, context),
-    )
+    to_lowest = convergence.to_lowest(ranked_histories, context.compared_range[0])
+    for step, count in zip(steps, to_lowest):
+        step.metrics[names.TO_LOWEST.key] = count / context.records_per_pass
+    return tuple(steps)
 
 
 def largest_convergent(steps: Sequence[Step]) -> Largest:
@@ -330,6 +312,41 @@ def find_fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     """
     counts = [step.metrics.get(goal.key, float("nan")) for step in steps]
     return best_step([step.step_size for step in steps], counts)
+
+
+def best_step(
+    step_sizes: Sequence[float],
+    counts: ArrayLike,
+    unreached: ArrayLike | None = None,
+    excess: ArrayLike | None = None,
+) -> int | None:
+    """Return the index of the best step size: the fewest iterations, of equal ones the smaller.
+
+    Args:
+        step_sizes: S step sizes, in any order.
+        counts: The iterations to the goal `(S,)`, NaN or infinite where it is not reached; upper
+            quartiles over the splits, if there are several.
+        unreached: The number of splits that do not reach the goal, `(S,)`: only the step sizes with
+            the fewest are compared. None without splits.
+        excess: The final excess `(S,)`, as a share of the start's, by which a step size is chosen
+            where none reaches the goal; None to choose none.
+
+    Returns:
+        The index; None where none reaches the goal and there is no excess.
+    """
+    candidates = np.argsort(step_sizes, kind="stable")  # of equal ones the smaller comes first
+    if unreached is not None:
+        unreached_counts = np.asarray(unreached)[candidates]
+        candidates = candidates[unreached_counts == unreached_counts.min()]
+    candidate_counts = np.asarray(counts, dtype=float)[candidates]
+    if np.isfinite(candidate_counts).any():
+        return int(candidates[np.nanargmin(candidate_counts)])
+    if excess is None:
+        return None
+    # The smallest whose final excess is tied with the lowest, or the smallest of all where none is
+    # finite.
+    final_excess = np.nan_to_num(np.asarray(excess, dtype=float)[candidates], nan=np.inf)
+    return int(candidates[(final_excess <= final_excess.min() + names.TIED).argmax()])
 
 
 def _count_to_targets(histories: Array, context: JudgingContext) -> dict[str, Array]:

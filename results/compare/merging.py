@@ -13,7 +13,7 @@ from normbench.results.compare import problems
 from normbench.results.compare.reached import excess_left, step_size, time_to_target
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORY_KEYS, Sweep
-from normbench.verdicts.best_step import best_step
+from normbench.verdicts.judging import best_step
 
 QUARTILE_LEVELS = (0.25, 0.75)
 MAX_DRAWN_SCHEMES = (

@@ -16,7 +16,7 @@ from normbench.results.compare import passes, problems
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.settings import SEEDS
-from normbench.verdicts.refinement import (
+from normbench.verdicts.search import (
     DECIDED_BY_ROUNDING,
     FINE_RADIUS,
     SIZES_PER_DECADE,

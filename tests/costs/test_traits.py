@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from normbench.costs.declaration import COST_TASKS, Traits, traits
+from normbench.costs.declaration import COST_TASKS, traits
 from tests.cases import COSTS
 from tests.cases import FEW_CASES as CASES
 
@@ -77,13 +77,6 @@ def test_separable_means_above_zero_everywhere_and_towards_zero_far_out(name, cl
     falls = all(later < before for before, later in pairwise(path))
     towards_zero = falls and path[-1] < 1e-9
     assert traits(cost).separable == (above and towards_zero)
-
-
-def test_a_cost_without_a_declaration_may_be_anything():
-    assert traits(lambda scores, targets: 0) == Traits()
-    assert not any(
-        (Traits().quadratic, Traits().shift_invariant, Traits().separable, Traits().curvature)
-    )
 
 
 @pytest.mark.parametrize(("name", "classes"), CASES)

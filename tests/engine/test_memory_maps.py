@@ -16,7 +16,7 @@ from normbench.datasets.on_disk import points
 from normbench.engine.scheme.applying import fit_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.normalizers.decomposition import Moments
+from normbench.normalizers.decomposition import PointsCache
 from tests import door
 from tests.cases import names
 from tests.door import mapped
@@ -194,9 +194,9 @@ def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch)
     """And nothing of other points that it has learned of before."""
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
     whole, blocks = scheme(name).fit(x), scheme(name)
-    fit_scheme(blocks, mapped(10 * x[:900]), Moments(mapped(10 * x[:900])))
+    fit_scheme(blocks, mapped(10 * x[:900]), PointsCache(mapped(10 * x[:900])))
     read = mapped(x)
-    fit_scheme(blocks, read, Moments(read))
+    fit_scheme(blocks, read, PointsCache(read))
     np.testing.assert_allclose(
         blocks.transform(x[:50]), whole.transform(x[:50]), rtol=1e-9, atol=1e-10
     )
@@ -206,7 +206,7 @@ def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypat
     x, _ = cloud(rng)
     monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match="PCA, which learns from all points at once: takes"):
-        fit_scheme(PCA(), mapped(x), Moments(mapped(x)))
+        fit_scheme(PCA(), mapped(x), PointsCache(mapped(x)))
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.2, np.diag(np.arange(1.0, 7.0)) + 0.1])

@@ -23,7 +23,7 @@ from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
 from normbench.engine.scheme.applying import CONVERTED_POINTS_PER_BLOCK, check_scheme, normalize
-from normbench.normalizers.affine import learns_by_blocks
+from normbench.normalizers.on_columns import learns_by_blocks
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.arange(40) % 2

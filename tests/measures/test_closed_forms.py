@@ -25,9 +25,9 @@ from normbench.measures.planes import (
 )
 from normbench.measures.points import biplot, components, points
 from normbench.normalizers import PCARotation, PCASphere
+from normbench.normalizers.decomposition import PointsCache
 from normbench.optimizers import gradient_descent
 from normbench.theory import batches
-from normbench.theory.shared import PointsCache
 from tests.measures.test_batches_measure import found as found_of_batches
 
 RNG = np.random.default_rng(12)

@@ -93,7 +93,6 @@ TINY = NORMAL * [1e-16, 1e-17, 1.0] + [3e-16, 0.0, 3.0]
         (MaxAbsScaler(), LARGE + np.array([0, 1.7e9, 0]), "b", ""),
         (QuantileTransformer(output_distribution="normal", n_quantiles=60), TINY, "a, b", ""),
         (MinMaxScaler(), TINY, "", "a, b"),
-        (on_first(MinMaxScaler()), TINY, "", "a"),
         (StandardScaler(), TINY, "", ""),
         (PCA(1), LARGE, "", ""),
         (PCASphere(), TINY, "", ""),

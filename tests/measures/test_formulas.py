@@ -10,7 +10,7 @@ from normbench.datasets.made import broken
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.points import judge_formula
-from normbench.normalizers.formulas import FORMULAS
+from normbench.normalizers.whitening import FORMULAS
 from normbench.optimizers import gradient_descent
 
 

@@ -18,7 +18,7 @@ from normbench.measures.judged import (
 )
 from normbench.theory.analysis import Theory
 from normbench.verdicts.convergence import shadow_tolerance_share
-from normbench.verdicts.refinement import Fewest
+from normbench.verdicts.search import Fewest
 from tests import door
 from tests.door import Batches
 from tests.measures.test_measures import Bowl, data, judge_bowl

@@ -24,7 +24,7 @@ from normbench.measures.judged import find_separating_weights as separating_weig
 from normbench.measures.judged import judge_descent, rejudge_histories
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.theory import shared, sizes
+from normbench.theory import sizes
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 from tests import door
@@ -130,11 +130,13 @@ def test_many_classes_are_too_many_for_theory_and_it_says_so(monkeypatch):
 
 def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
     solved = []
-    once = shared.PointsCache.get_or_compute
+    once = PointsCache.get_or_compute
     monkeypatch.setattr(
-        shared.PointsCache,
+        PointsCache,
         "get_or_compute",
-        lambda self, key, find: once(self, key, lambda: solved.append(key[0]) or find()),
+        lambda self, key, find: once(
+            self, key, lambda: (key[0] in ("least", "case") and solved.append(key[0])) or find()
+        ),
     )
     together = PointsCache(data.x)
     found = [
@@ -187,7 +189,7 @@ def judge_bowl(data, settings, train=None, rule=None, plan=None, critical=False)
     rounds = Rounds(train, None, start, lambda weights: weights, rule, plan, True)
     histories = rounds.descend(settings.step_sizes)
     parts = settings, Rules(), Search(critical=critical), start, rounds, histories
-    return judge_descent(train, *parts, shared.PointsCache(data.x), (3.0, 12.0))
+    return judge_descent(train, *parts, PointsCache(data.x), (3.0, 12.0))
 
 
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
@@ -197,9 +199,7 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     here = judge_bowl(data, settings, rule=optimizer, critical=True)
     context = here.judging_context
     assert (context.fit_seconds, context.seconds_a_step) == (3, 12 / (3 * 40))
-    made = FinishedJob(
-        data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
-    )
+    made = FinishedJob(data, FunctionTransformer().fit(data.x), data.x, PointsCache(data.x), here)
     found, arrays = measures.take(made, settings)
     assert found.metrics["theory/step_threshold"] == pytest.approx(0.5, rel=1e-12)
     assert "curvature at the start" in found.tags["theory_basis"]
@@ -240,7 +240,7 @@ def test_the_seconds_of_a_search_that_was_asked_for_are_counted_apart(data):
 
 def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
     from normbench.measures import judged as room
-    from normbench.theory.minimum import Minimum
+    from normbench.theory.least_cost import Minimum
 
     monkeypatch.setattr(room, "find_least_cost", lambda *of: Minimum(1e9, 0.0, "too high", True))
     best = run(job(data)).steps[1]

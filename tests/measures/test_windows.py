@@ -8,7 +8,7 @@ from normbench.choices import build, options
 from normbench.datasets.bundled import breast_cancer, diabetes
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.theory.directions import find_uniform_curvature
+from normbench.theory.analysis import find_uniform_curvature
 from tests import door
 
 

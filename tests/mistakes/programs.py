@@ -118,10 +118,10 @@ CASES = (
     target("cost", "normbench.tests.conftest.ROOT"),
     target("cost", "os.system"),
     target("optimizer", "sklearn.preprocessing.StandardScaler"),
-    target("optimizer", "normbench.optimizers.contract.check_share"),
+    target("optimizer", "normbench.optimizers.check_option"),
     target("optimizer", "normbench.optimizers.Optimizer"),
     target("dataset", "normbench.datasets.idx.read_idx", "dataset=iris"),
-    target("normalizer", "normbench.normalizers.decomposition.blocks", IDENTITY),
+    target("normalizer", "normbench.normalizers.decomposition.fix_signs", IDENTITY),
     Case(
         "no target",
         typed("cost._target_=null"),

@@ -82,15 +82,3 @@ def test_parts_that_change_nothing_are_left_out():
     assert moved.labels == ("raw", "moved")
     back = morph.make_frames(np.array([[1.0, 1.0], [1.0, 2.5]]), CENTRE, np.zeros(2), SPREAD)
     assert back.labels[2:] == ("rotated by 27°", "scaled by 0.5, 3", "rotated back by 27°")
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_the_unit_of_the_features_changes_no_word(unit):
-    for matrix in matrices():
-        own, other = morph.factor_map(matrix), morph.factor_map(unit * matrix)
-        assert other.scales == pytest.approx(unit * own.scales)
-        assert (other.turn, other.turn_back) == pytest.approx((own.turn, own.turn_back), abs=1e-9)
-    for near, word in ((1e-7, "centred"), (1e-5, "moved")):
-        image = unit * np.array([near, 0.0])
-        film = morph.make_frames(np.eye(2), unit * CENTRE, image, unit * SPREAD)
-        assert film.labels == ("raw", word)

@@ -73,11 +73,6 @@ def start():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_option_is_built_as_its_file_says(name):
-    assert isinstance(default(name), optimizers.Optimizer)
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_rule_from_python_has_the_settings_of_its_file(name):
     chosen = options("optimizer", name)
     rule = import_target("optimizer", chosen.pop("_target_"))
@@ -184,15 +179,6 @@ def test_diminishing_steps_follow_the_gamma_function(start):
     np.testing.assert_allclose(weights[50], wanted, rtol=1e-12)  # measured: 2e-14
 
 
-def test_diminishing_steps_settle_where_a_fixed_one_diverges(start):
-    sizes = np.full(3, 4 / LARGEST)
-    fixed = path(optimizers.gradient_descent(), start, sizes, 200)
-    smaller = path(optimizers.diminishing(), start, sizes, 200)
-    assert abs(fixed[-1]).max() > 1e80
-    assert abs(smaller[-1][:, 1, 1]).max() < 1e-10
-    assert (abs(smaller[-1]) < abs(start)).all()
-
-
 def powers(matrix, start, steps):
     """Return the first entry of `matrix^steps (w, w)` for every weight and its matrix."""
     both = np.stack([start, start], axis=-1)[..., None]
@@ -218,16 +204,6 @@ def test_momentum_has_polyaks_spectral_rate(start):
     assert rate(weights, 200, 400) == pytest.approx(np.sqrt(m), rel=5e-3)
 
 
-@pytest.mark.parametrize("m", [0.0, 0.5, 0.9])
-def test_momentum_converges_exactly_below_its_threshold(m, start):
-    threshold = 2 * (1 + m) / LARGEST
-    weights = path(optimizers.momentum(m), start, threshold * np.array([0.99, 1.0, 1.01]), 4000)
-    below, at, above = abs(weights[-1, :, 1, 1])
-    assert below < 1e-8
-    assert 1e-3 < at < 1e3
-    assert above > 1e8
-
-
 def test_nesterov_has_its_spectral_rate(start):
     """At a = 1 / L and `m = (sqrt k - 1) / (sqrt k + 1)` the slowest shrinks by `1 - 1/sqrt k`."""
     root = np.sqrt(KAPPA)
@@ -239,26 +215,6 @@ def test_nesterov_has_its_spectral_rate(start):
     np.testing.assert_allclose(weights[40], (1 + m) * now - m * before, rtol=1e-10, atol=1e-15)
     assert abs(np.linalg.eigvals(matrix)).max() == pytest.approx(1 - 1 / root, rel=1e-6)
     assert rate(weights, 150, 300) == pytest.approx(1 - 1 / root, rel=6e-3)
-
-
-@pytest.mark.parametrize("m", [0.0, 0.5, 0.9])
-def test_nesterov_converges_exactly_below_its_threshold(m, start):
-    """The root at -1: `1 + c (1 + 2 m) = 0`, so that `a L = 2 (1 + m) / (1 + 2 m)`."""
-    threshold = 2 * (1 + m) / (1 + 2 * m) / LARGEST
-    weights = path(optimizers.nesterov(m), start, threshold * np.array([0.99, 1.0, 1.01]), 3000)
-    below, at, above = abs(weights[-1, :, 1, 1])
-    assert below < 1e-8
-    assert 1e-3 < at < 1e3
-    assert above > 1e8
-
-
-@pytest.mark.parametrize("name", ["momentum", "nesterov"])
-def test_no_momentum_is_gradient_descent(name, start):
-    sizes = np.array([0.05, 0.3, 0.45])
-    np.testing.assert_array_equal(
-        path(getattr(optimizers, name)(0), start, sizes, 20),
-        path(optimizers.gradient_descent(), start, sizes, 20),
-    )
 
 
 class Slope:
@@ -286,30 +242,6 @@ def test_on_a_slope_rmsprop_comes_down_to_the_step_size(start):
     k = np.arange(1, 41)[:, None, None, None]
     wanted = -sizes[:, None, None] * np.sign(Slope.g) / np.sqrt(1 - d**k)
     np.testing.assert_allclose(moves, wanted, rtol=1e-12)
-
-
-def test_sign_descent_ends_in_a_cycle_of_two_within_one_step(start):
-    sizes = np.array([0.01, 0.1, 0.3])
-    weights = path(optimizers.sign(), start, sizes, 600)
-    assert (abs(weights[-1]) <= sizes[:, None, None]).all()
-    np.testing.assert_allclose(weights[-1], weights[-3], atol=1e-12)
-    moved = abs(weights[-1] - weights[-2])
-    np.testing.assert_allclose(moved, np.broadcast_to(sizes[:, None, None], moved.shape))
-
-
-def test_rmsprop_ends_in_a_cycle_of_half_a_step_about_the_minimum(start):
-    """At w = -a/2, +a/2, ... the gradient has one size, its root mean square, and a step is a."""
-    sizes = np.array([0.01, 0.1, 0.3])
-    weights = path(optimizers.rmsprop(epsilon=0), start, sizes, 2000)
-    np.testing.assert_allclose(
-        abs(weights[-1]), np.broadcast_to(sizes[:, None, None] / 2, (3, 2, 2)), rtol=1e-5
-    )
-
-
-def test_adam_comes_within_a_step_of_the_minimum_and_stays(start):
-    sizes = np.array([0.003, 0.01, 0.03])
-    weights = path(optimizers.adam(), start, sizes, 4000)
-    assert (abs(weights[3000:]) < sizes[:, None, None]).all()
 
 
 def test_normalized_steps_have_one_length_and_come_near_the_minimum(start):
@@ -357,23 +289,6 @@ def test_every_step_of_a_line_search_is_the_first_that_armijo_accepts(shrink, st
     assert (np.diff([cost.costs(w) for w in weights], axis=0) < 0).all()
 
 
-def test_a_line_search_converges_from_any_first_step_and_keeps_the_bound(start):
-    """A step is at least `2 s (1 - c) / L`: the gap shrinks by `1 - 4 c s (1 - c) / kappa`."""
-    c, s = 0.25, 0.5
-    weights = path(optimizers.line_search(c, s, 100), start, [1.0, 1e3, 1e9], 300)
-    costs = np.array([Quadratic().costs(w) for w in weights])
-    bound = 1 - 4 * c * s * (1 - c) / KAPPA
-    assert (costs[1:] <= bound * costs[:-1]).all()
-
-
-def test_armijos_condition_is_met_by_equality():
-    """Of curvature 1 the step 1 takes half of the squared gradient off: just what is asked."""
-    ones = Quadratic(np.ones(4))
-    start = np.ones((1, 2, 2))
-    rule = optimizers.line_search(decrease=0.5)
-    assert not path(rule, start, [1.0], 1, ones)[-1].any()
-
-
 def test_a_line_search_without_an_acceptable_step_stays(start):
     weights = path(optimizers.line_search(trials=1), start, [0.1, 1e3, 0.1], 1)
     np.testing.assert_array_equal(weights[1, 1], start[1])
@@ -386,12 +301,6 @@ def test_newton_is_there_in_one_step_and_damped_shrinks_by_the_damping(start):
     np.testing.assert_allclose(weights[1, 0], 0, atol=1e-15)
     for r in (1, 2):
         np.testing.assert_allclose(weights[20, r], (1 - sizes[r]) ** 20 * start[r], rtol=1e-13)
-
-
-def test_newtons_ridge_shortens_each_direction_by_its_share(start):
-    weights = path(optimizers.newton(0.5), start, [1.0, 1.0, 1.0], 1)
-    h = Quadratic().h
-    np.testing.assert_allclose(weights[1], 0.5 / (h + 0.5) * start, rtol=1e-13)
 
 
 def test_a_singular_matrix_costs_newton_that_run_alone(start):
@@ -462,21 +371,6 @@ def test_plain_means_a_step_along_the_gradient_and_no_state(name, start):
         for scale, weights in zip((1.0, 7.0), seen)
     )
     assert rule.plain == (straight and not state and not rule.uses_objective)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_rule_takes_weights_of_any_shape(name, start):
-    rule = default(name)
-    if rule.uses_objective:
-        return
-    cost = Quadratic()
-    sizes = np.array([0.1, 0.2, 0.3])
-    flat, state = start.reshape(3, 4), rule.init(start.reshape(3, 4))
-    boxed = path(rule, start, sizes, 4)
-    for _ in range(4):
-        gradient = cost.gradient(flat.reshape(start.shape)).reshape(3, 4)
-        flat, state = rule.step(flat, gradient, state, sizes[:, None])
-    np.testing.assert_allclose(flat, boxed[-1].reshape(3, 4), rtol=1e-13)
 
 
 def test_sign_takes_rounding_for_0():
@@ -557,18 +451,3 @@ def test_lbfgs_evaluates_what_the_descent_asks_for_and_its_last_line_search(step
         weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost)
         np.testing.assert_array_equal(weights, long[k + 1])
     assert steps < len(cost.asked) <= steps + 4  # the start, too; measured: steps + 1
-
-
-def test_lbfgs_stops_at_its_most_evaluations(start):
-    weights = path(optimizers.lbfgs(evaluations=5), start, np.ones(3), 30)
-    assert len(np.unique(weights[:, 0].reshape(31, -1), axis=0)) <= 8
-    np.testing.assert_array_equal(weights[-1], weights[-2])
-
-
-def test_steady_rules_are_those_whose_descent_is_smooth_in_its_start():
-    """Others take signs, squares or quotients of the gradient, which separate two near runs."""
-    steady = {name for name in NAMES if default(name).steady}
-    assert steady == {
-        *("gradient_descent", "diminishing", "momentum", "nesterov", "normalized"),
-        *("line_search", "newton", "preconditioned"),
-    }

@@ -419,9 +419,9 @@ def test_every_part_is_told_by_its_module_and_the_engine_by_its_number(monkeypat
     monkeypatch.setattr(fingerprint, "code_identity", lambda name: seen.append(name) or real(name))
     identity(normalizer=chain(["standard", "pca_sphere"]))
     assert seen == [
-        "normbench.costs.formulas",
+        "normbench.costs",
         "normbench.normalizers.whitening",
-        "normbench.optimizers.rules",
+        "normbench.optimizers",
         "sklearn.preprocessing._data",
     ]
     monkeypatch.setattr(fingerprint, "NUMBERS", fingerprint.NUMBERS + 1)

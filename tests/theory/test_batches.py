@@ -42,25 +42,6 @@ def test_the_limit_of_a_batch_is_where_the_mean_square_stops_shrinking(batch):
         assert radius(x, 0.99 * step, chosen) < 1 < radius(x, 1.01 * step, chosen)
 
 
-def test_the_batch_of_all_points_has_the_limit_of_the_full_batch():
-    x = points(30, 4)
-    largest = np.linalg.eigvalsh(2 * x.T @ x / 30)[-1]
-    assert batches.mean_square_steps(x, 30)[0] == pytest.approx(2 / largest, rel=1e-6)
-
-
-@pytest.mark.parametrize("features", [10, 30])
-def test_half_of_two_over_l_is_stable_at_the_knee(features):
-    x = points(1000, features, 1)
-    gram = x.T @ x / len(x)
-    largest = np.linalg.eigvalsh(gram)[-1]
-    knee = batches.knee(largest, np.trace(gram))
-    assert 1 < knee < features + 1
-    steps = [batches.mean_square_steps(x, size)[0] for size in (1, round(knee), 1000)]
-    about = [batches.approximate_step(2 * largest, knee, size) for size in (1, round(knee), 1000)]
-    np.testing.assert_allclose(steps, about, rtol=0.15)  # measured: 0.06
-    assert steps[1] / steps[2] == pytest.approx(0.5, rel=0.15)
-
-
 def exact_over_approximate(z, sizes=()):
     """Return the exact limit over the approximate one, at the knee and at these batches."""
     x = np.column_stack([np.ones(len(z)), z])
@@ -117,3 +98,19 @@ def test_a_constant_step_hovers_at_the_noise_floor(share):
     # Measured: 4 and 5 percent below; with other seeds of the draws 0 to 4.
     assert np.mean(excesses) == pytest.approx(expected, rel=0.1)
     assert batches.noise_floor(largest, variance, 1.0, batch, largest) == np.inf
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_one_point_has_one_limit_however_it_is_drawn(batch):
+    x = np.array([[1.0, 2.0, -1.0]])
+    limits = batches.mean_square_steps(x, batch)
+    assert limits == pytest.approx((1 / 6, 1 / 6))  # 2/L, of L = 2 |x|^2
+    assert limits[0] == limits[1]
+
+
+def test_knees_and_approximate_steps_are_their_formulas():
+    assert batches.knee(2.0, 10.0) == 5.0
+    assert np.isnan(batches.knee(0.0, 0.0))
+    assert batches.approximate_step(4.0, 5.0, 3) == pytest.approx(0.5 * 3 / 7)
+    assert batches.noise_floor(0.1, 2.0, 5.0, 4, 0.4) == pytest.approx(0.1 * 2 * 5 / 4 / 0.75)
+    assert batches.noise_floor(0.5, 2.0, 5.0, 4, 0.4) == np.inf

@@ -7,29 +7,16 @@ import pytest
 
 from normbench import names
 from normbench.verdicts import convergence
-from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import JudgingContext, _drop_unsure, judge_steps
-from normbench.verdicts.refinement import (
-    bound_iterations,
-    coarse_numbers,
+from normbench.verdicts.judging import JudgingContext, _drop_unsure, best_step, judge_steps
+from normbench.verdicts.search import (
+    critical_step,
     fewest_iterations,
-    fine_numbers,
-    lattice_number,
     smooth_counts,
     step_size_of,
 )
-from normbench.verdicts.search import critical_step
 
 EPSILON = float(np.finfo(np.float64).eps)
-
-
-def test_a_fall_in_the_first_iteration_is_a_fall():
-    history = np.array([1.0, 0.5, 0.5])
-    assert convergence.falls_throughout(history, 1e-12)
-    assert convergence.falls_overall(history, Rules(), 1e-12)
-    assert not convergence.falls_throughout(history[1:], 1e-12)
-    assert not convergence.falls_overall(history[1:], Rules(), 1e-12)
 
 
 @pytest.mark.parametrize(("share", "rises"), [(60, False), (70, True)])
@@ -38,37 +25,6 @@ def test_rounding_is_64_machine_epsilons_of_the_start(share, rises):
     assert convergence.needs_shadow(history, True, EPSILON) == rises
     excess = convergence.starting_excess(1.0, 1.0 - share * EPSILON, EPSILON)
     assert (excess < 1.0) == rises  # else the cost itself
-
-
-def test_runs_that_are_short_diverged_or_far_above_the_start_are_not_chaotic():
-    rising = np.array([1.0, 2.0, 3.0])
-    assert convergence.needs_shadow(rising, True, EPSILON)
-    assert not convergence.needs_shadow(rising[:1], True, EPSILON)
-    assert not convergence.needs_shadow(np.array([1.0, 2.0, np.inf]), True, EPSILON)
-    assert not convergence.needs_shadow(rising, True, EPSILON, diverged_factor=1.9)
-    assert convergence.needs_shadow(rising, True, EPSILON, diverged_factor=2.1)
-    for scale in (0.1, 10.0):  # the factor is of the start's cost
-        assert not convergence.needs_shadow(scale * rising, True, EPSILON, diverged_factor=1.9)
-        assert convergence.needs_shadow(scale * rising, True, EPSILON, diverged_factor=2.1)
-    falling = rising[::-1]
-    assert not convergence.needs_shadow(falling, True, EPSILON)
-    assert convergence.needs_shadow(falling, False, EPSILON)
-    zero = np.array([0.0, 1.0, 2.0])
-    assert convergence.needs_shadow(zero, True, EPSILON, diverged_factor=0.1)
-
-
-def test_shadows_in_single_precision_may_end_a_hundred_times_further_apart():
-    assert convergence.shadow_tolerance_share(EPSILON) == 1e-7
-    assert convergence.shadow_tolerance_share(float(np.finfo(np.float32).eps)) == 1e-5
-
-
-@pytest.mark.parametrize("number", [-4.0, 0.0, 2.5, 16.0])
-def test_iterations_have_the_step_size_of_their_number_on_the_lattice_or_between(number):
-    fewest = bound_iterations(8.0, number, {number + 4: np.inf, number + 8: np.inf, 0.5: 3.0})
-    assert fewest.step_size == pytest.approx(10 ** (number / 16))
-    assert fewest.iterations == 8.0
-    assert fewest.least == pytest.approx(8.0 * 10 ** (-4 / 16))
-    assert np.isnan(bound_iterations(8.0, number, {number - 1: np.inf}).least)
 
 
 def test_where_no_step_size_reaches_the_goal_the_least_excess_that_is_finite_is_the_best():
@@ -97,12 +53,6 @@ def test_step_sizes_that_miss_the_goal_on_the_fewest_splits_come_first():
     assert best_step(sizes[::-1], [3.0, 2.0, 9.0], unreached=[2, 1, 0]) == 2
 
 
-def test_a_final_excess_at_the_bound_of_a_tie_is_tied():
-    nowhere = [np.nan] * 2
-    assert best_step([0.1, 1.0], nowhere, excess=[names.TIED, 0.0]) == 0
-    assert best_step([0.1, 1.0], nowhere, excess=[2 * names.TIED, 0.0]) == 1
-
-
 def test_a_run_at_the_bound_has_not_diverged():
     at, above = (np.r_[1.0, 2.0, np.full(50, end)] for end in (10.0, np.nextafter(10.0, 11)))
     assert convergence.judge(at, False, 0.0).verdict == names.NOT_CONVERGED
@@ -118,30 +68,6 @@ def test_shadows_at_the_bound_end_together():
     for end, verdict in ((1e-7, names.CONVERGED), (1.01e-7, names.BY_ROUNDING)):
         assert convergence.judge(history, False, 0.0, shadows=[end]).verdict == verdict
         assert convergence.judge(history, False, 0.0, shadows=[-end]).verdict == verdict
-
-
-def test_an_excess_of_as_much_as_rounding_is_rounding():
-    bound = 64 * EPSILON
-    assert convergence.starting_excess(1.0, 1.0 - bound, EPSILON) == 1.0
-    assert convergence.starting_excess(1.0, 1.0 - bound - EPSILON, EPSILON) == bound + EPSILON
-    assert convergence.starting_excess(-2.0, -2.0, EPSILON) == 2.0
-
-
-@pytest.mark.parametrize(("iterations", "few"), [(9, True), (10, True), (11, False), (50, False)])
-def test_noisy_records_are_too_few_where_the_tail_covers_them_all(iterations, few):
-    history = np.r_[1.0, np.full(iterations, 0.8)]
-    judged = convergence.judge(history, False, 0.0, Rules(least_tail=10), noisy=True)
-    assert judged.verdict == names.NOT_CONVERGED
-    words = f"{iterations} records are too few to say whether the cost is at rest: the tail is 10"
-    assert (judged.reason == words) == few
-    plain = convergence.judge(history, False, 0.0, Rules(least_tail=10))
-    assert "too few" not in plain.reason
-
-
-def test_a_run_of_one_iteration_may_be_chaotic():
-    assert convergence.needs_shadow(np.array([1.0, 2.0]), True, EPSILON)
-    assert not convergence.needs_shadow(np.array([2.0, 1.0]), True, EPSILON)
-    assert not convergence.needs_shadow(np.array([1.0, np.inf]), False, EPSILON)
 
 
 def test_a_run_has_diverged_by_its_later_half():
@@ -165,30 +91,6 @@ def test_a_search_without_a_bracket_ends_after_64_doublings(answer):
     assert found.lower == (None if answer else 2.0**63)
 
 
-def test_a_search_closes_in_by_eight_sizes_at_once():
-    asked = []
-    found = critical_step(
-        lambda sizes: asked.append(sizes) or [size > 3 for size in sizes], 1.0, 0.2
-    )
-    assert asked[0] == [2.0**n for n in range(8)]
-    assert asked[1] == pytest.approx(2 * 2 ** (np.arange(1, 9) / 9))
-    assert (found.lower, found.upper) == pytest.approx((2 * 2 ** (5 / 9), 2 * 2 ** (6 / 9)))
-    assert found.descents == 2
-
-
-@pytest.mark.parametrize(("width", "descents"), [(1.0, 1), (0.99, 2), (0.0801, 2), (0.08, 3)])
-def test_a_search_ends_at_its_width(width, descents):
-    """A bracket of 2 is divided by 9 on a log axis: 1.0801 each."""
-    assert critical_step(lambda sizes: [s > 3 for s in sizes], 1.0, width).descents == descents
-
-
-def test_rises_of_as_much_as_rounding_are_none():
-    bound = 64 * EPSILON
-    at = np.array([1.0, 0.5, 0.5 + bound])
-    assert not convergence.needs_shadow(at, True, EPSILON)
-    assert convergence.needs_shadow(at + np.array([0, 0, EPSILON]), True, EPSILON)
-
-
 def test_what_lies_at_the_bound_of_a_share_is_not_under_it():
     rules = Rules(excess=0.5, variation=0.25, least_tail=2, tail=0.5)
     for end, is_low in ((0.5, False), (0.4999, True)):
@@ -198,30 +100,6 @@ def test_what_lies_at_the_bound_of_a_share_is_not_under_it():
         history = np.r_[1.0, np.zeros(20)]
         history[-2] = ripple
         assert convergence.is_flat(history, rules) == is_flat
-
-
-def test_rises_at_the_bound_are_small_together():
-    rules, history = Rules(variation=0.25), np.array([1.0, 0.5, 0.625, 0.25, 0.375, 0.0])
-    assert convergence.falls_overall(history, rules, 0.0)  # a quarter of the drop
-    assert not convergence.falls_overall(history, Rules(variation=0.2499), 0.0)
-    assert convergence.falls_overall(history, Rules(variation=0.01), 0.125)  # both are rounding
-    assert not convergence.falls_overall(history, Rules(variation=0.01), 0.1249)
-    assert convergence.falls_throughout(history, 0.125)
-    assert not convergence.falls_throughout(history, 0.1249)
-    assert not convergence.falls_throughout(history, 1.0)  # the drop itself is rounding
-    assert not convergence.falls_overall(history, Rules(variation=0.25), 1.0)
-
-
-def test_a_last_rise_of_as_much_as_rounding_is_no_cycle():
-    history = np.r_[1.0, np.full(20, 0.5)]
-    history[-1] = 0.625
-    assert convergence.is_cycling(history, Rules(last=0.2), 0.1249)
-    assert not convergence.is_cycling(history, Rules(last=0.2), 0.125)
-    assert not convergence.is_cycling(history, Rules(last=0.04), 0.0)  # of 20, no iteration
-    assert convergence.is_cycling(history, Rules(last=0.05), 0.0)
-    lower = history.copy()
-    lower[-2] = 0.49  # a new low
-    assert not convergence.is_cycling(lower, Rules(last=0.2), 0.0)
 
 
 def test_the_worst_of_several_starts_gives_its_reason_and_the_counts_of_all():
@@ -313,31 +191,6 @@ def test_points_of_a_job_that_counts_them_are_compared_by_their_counts():
         assert judged.verdict == verdict
 
 
-def test_a_step_that_theory_does_not_predict_has_no_prediction():
-    bench = JudgingContext(Rules(), 0.0, 1.0, None, EPSILON, 0.0, 0.0)
-    costs = np.linspace(1, 0.1, 6)[None]
-    (step,) = judge_steps({names.TRAIN_COST.key: costs}, np.array([-1]), [0.1], bench)
-    assert not step.series
-    assert (step.verdict, step.reason) == (step.judgement.verdict, step.judgement.reason)
-
-
-@pytest.mark.parametrize("precision", [5e-10, 2e-9])
-def test_a_number_next_to_the_lattice_is_on_it(precision):
-    for offset in (precision, -precision):
-        number = lattice_number(10.0 ** ((5 + offset) / 16))
-        assert (number == 5) == (precision < 1e-9)
-        assert number == pytest.approx(5 + offset, abs=1e-9)
-
-
-def test_the_numbers_of_a_lattice_are_sixteenths_of_a_decade():
-    for number in range(-20, 21):
-        assert step_size_of(number) == pytest.approx(10 ** (number / 16), rel=1e-15)
-        assert lattice_number(step_size_of(number)) == number
-    assert coarse_numbers(10.0 ** (5 / 16)) == [-8, -4, 0, 4, 8, 12, 16, 20]
-    assert coarse_numbers(1.0) == [*range(-16, 17, 4)]
-    assert fine_numbers(-2) == [-5, -4, -3, -2, -1, 0, 1]
-
-
 def test_medians_of_three_count_what_was_not_tried_as_missed():
     numbers = [3, 4, 5, 6]
     smooth = smooth_counts({3: 8.0, 4: 2.0, 6: 5.0, 7: 1.0}, numbers)
@@ -348,11 +201,3 @@ def test_medians_of_three_count_what_was_not_tried_as_missed():
     assert (first.iterations, first.step_size) == (4, step_size_of(3))
     assert first.least == pytest.approx(4 * 10 ** (-3 / 16))
     assert fewest_iterations({3: 4.0}, numbers) is None
-
-
-def test_the_step_size_of_a_median_is_one_of_its_three():
-    counts = dict(enumerate([6.0, np.inf, 7.0, 4.0, 6.0, np.inf, 6.0]))
-    best = fewest_iterations(counts, [*range(7)])
-    assert (best.iterations, best.step_size) == (6, step_size_of(4))
-    own = fewest_iterations(dict(enumerate([9.0, 8.0, 4.0, 4.0, 2.0])), [*range(5)])
-    assert (own.iterations, own.step_size) == (4, step_size_of(2))

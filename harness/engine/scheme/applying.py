@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, RobustScaler
@@ -21,9 +22,14 @@ from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import Points, is_in_memory, iterate_blocks, transform_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
-from normbench.normalizers.affine import find_affine_map, learns_by_blocks, member_schemes
-from normbench.normalizers.decomposition import Moments
-from normbench.normalizers.on_columns import OnColumns, describe_fault, name_scheme
+from normbench.normalizers.decomposition import PointsCache
+from normbench.normalizers.on_columns import (
+    OnColumns,
+    describe_fault,
+    learns_by_blocks,
+    member_schemes,
+    name_scheme,
+)
 
 CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
@@ -93,7 +99,9 @@ def named_errors(setting: str, remedy: str = "") -> Iterator[None]:
         raise UserError(f"{setting}: {' '.join(str(error).split())}{remedy}") from error
 
 
-def apply_scheme(scheme: Any, data: Dataset, dtype: Any, moments: Moments | None = None) -> Applied:
+def apply_scheme(
+    scheme: Any, data: Dataset, dtype: Any, moments: PointsCache | None = None
+) -> Applied:
     """Fit a scheme on the points of a data set that `fit_on` names; return all points under it.
 
     Args:
@@ -115,7 +123,7 @@ def apply_scheme(scheme: Any, data: Dataset, dtype: Any, moments: Moments | None
 
 
 def normalize(
-    scheme: Any, x: Points, x_test: Points, dtype: Any, moments: Moments | None = None
+    scheme: Any, x: Points, x_test: Points, dtype: Any, moments: PointsCache | None = None
 ) -> tuple[Points, Points]:
     """Fit the scheme on points x; return x and x_test transformed, as dtype.
 
@@ -149,7 +157,7 @@ def _protect(x: Points) -> Points:
     return x
 
 
-def fit_scheme(scheme: Any, x: Points, moments: Moments | None = None) -> None:
+def fit_scheme(scheme: Any, x: Points, moments: PointsCache | None = None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
     The project's schemes (`fits_in_float64`) convert the points themselves, and scikit-learn's
@@ -166,7 +174,7 @@ def fit_scheme(scheme: Any, x: Points, moments: Moments | None = None) -> None:
     if isinstance(x, SparsePoints):
         _fit_sparse(scheme, x)
     elif hasattr(scheme, "learn") and (moments or not is_in_memory(x)):
-        scheme.learn(moments or Moments(x))
+        scheme.learn(moments or PointsCache(x))
     elif not is_in_memory(x):
         _fit_on_disk(scheme, x)
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
@@ -200,10 +208,8 @@ def _fit_on_disk(scheme: Any, x: Points) -> None:
             x = _write_float64(x, link.transform)
         fit_scheme(last, x)
     elif isinstance(scheme, OnColumns):
-        scheme.select(x)
-        if len(scheme.positions_):  # of no columns nothing is learned
-            fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
-        scheme.note_width(_as_float64(x[:1]))
+        scheme.select(x[:1])
+        fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
     elif hasattr(scheme, "partial_fit"):
         _fit_by_blocks(scheme, x)
     elif hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit:
@@ -276,11 +282,10 @@ def transform_points(scheme: Any, x: Points, dtype: Any, features: int = 0) -> P
             width; or memory or the disk does not hold it.
     """
     if isinstance(x, SparsePoints):
-        affine = find_affine_map(scheme)
-        assert affine is not None
+        factors, offset = map_sparse(scheme, x.shape[1])
         csr = x.csr.astype(np.float64)  # a copy, whose entries are scaled
-        csr.data *= affine.matrix[csr.indices]
-        return SparsePoints(csr.astype(dtype, copy=False), -affine.offset.astype(dtype))
+        csr.data *= factors[csr.indices]
+        return SparsePoints(csr.astype(dtype, copy=False), -offset.astype(dtype))
     if type(scheme) is FunctionTransformer and scheme.func is None and x.dtype == np.dtype(dtype):
         return x
     name = name_scheme(scheme)
@@ -307,3 +312,10 @@ def transform_points(scheme: Any, x: Points, dtype: Any, features: int = 0) -> P
         size = np.dtype(dtype).itemsize * len(x) * features
         refuse_larger(f"normalizer {name}", size, "choose options that give fewer features")
     return transform_rows(x, transform, features, dtype, CONVERTED_POINTS_PER_BLOCK)
+
+
+def map_sparse(scheme: Any, features: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the factor and the offset of each feature `(N,)` under a scheme of sparse points."""
+    scale = getattr(scheme, "scale_", None)
+    offset = np.asarray(scheme.transform(np.zeros((1, features)))[0])
+    return np.ones(features) if scale is None else 1 / scale, offset

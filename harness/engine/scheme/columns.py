@@ -8,8 +8,7 @@ from sklearn.compose import ColumnTransformer
 
 from normbench.datasets import Dataset
 from normbench.datasets.tables import find_features
-from normbench.normalizers.affine import member_schemes
-from normbench.normalizers.on_columns import FeatureSelection, OnColumns
+from normbench.normalizers.on_columns import FeatureSelection, OnColumns, member_schemes
 
 TRANSFORMERS_SETTING = "normalizer.transformers"  # of a `ColumnTransformer`
 
@@ -18,7 +17,7 @@ def with_columns(scheme: Any, data: Dataset) -> Any:
     """Return a copy of a scheme, each part of which is on features of a data set.
 
     A selection that was made on another part of the same data, where categories gave other
-    features, is made again by the names of its features.
+    features, is made again.
 
     Args:
         scheme: The normalizer, or None, which stays None.
@@ -26,12 +25,10 @@ def with_columns(scheme: Any, data: Dataset) -> Any:
     """
     scheme = deepcopy(scheme)
     for selection in _find_selections(scheme):
-        # Without names nothing was selected yet; with the same names the selection stays.
-        if not selection.feature_names:
+        # Nothing was selected yet, or among other features.
+        if selection.feature_names != data.feature_names:
             positions = find_features(data, selection.columns, selection.setting)
             selection.select(positions, data.feature_names)
-        elif selection.feature_names != data.feature_names:
-            selection.reselect(data.feature_names)
     return scheme
 
 

@@ -1,7 +1,6 @@
 """Find the affine map of any fitted scheme by applying the scheme to a few points; its effects.
 
 The map also makes the penalty on the weights of the features, and the steps of a preconditioner.
-The traits of a scheme before it is fitted are in `normbench.normalizers.affine`.
 """
 
 from typing import Any, NamedTuple
@@ -11,12 +10,11 @@ from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Points, is_in_memory, take_rows
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.datasets.values import UserError
-from normbench.engine.scheme.applying import normalize
-from normbench.normalizers.affine import find_affine_map
+from normbench.datasets.values import UserError, spell_setting
+from normbench.engine.scheme.applying import Applied, map_sparse, normalize
 from normbench.normalizers.decomposition import compute_deviations, compute_mean
 from normbench.normalizers.on_columns import name_scheme
-from normbench.optimizers import Optimizer
+from normbench.optimizers import Optimizer, State, Update
 from normbench.settings import L2_IN
 
 Array = NDArray[np.float64]
@@ -61,8 +59,8 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
     """Return a fitted scheme's map, found by a few transformed points.
 
     The scheme transforms the mean, and the mean moved along each feature by that feature's standard
-    deviation. The resulting map must then give z for some of the points. The map of a scheme of
-    sparse points is declared.
+    deviation. The resulting map must then give z for some of the points. A scheme of sparse points
+    scales each feature.
 
     Args:
         scheme: The fitted normalizer.
@@ -73,9 +71,8 @@ def probe(scheme: Any, x: Points, z: Points) -> AffineMap | None:
         The map, about the points' mean; None where the scheme is not affine.
     """
     if isinstance(x, SparsePoints):
-        declared, centre = find_affine_map(scheme), x.csr.mean(axis=0)
-        assert declared is not None
-        return AffineMap(declared.matrix, centre, declared(centre[None])[0])
+        (factors, offset), centre = map_sparse(scheme, x.shape[1]), x.csr.mean(axis=0)
+        return AffineMap(factors, centre, factors * centre + offset)
     centre, rows = compute_mean(x), sample_rows(len(x))
     steps, some_x, some_z = compute_deviations(x, centre), take_rows(x, rows), take_rows(z, rows)
     # The deviation of a constant feature is rounding.
@@ -130,7 +127,9 @@ def find_effects(scheme_map: AffineMap, z: Points) -> Effects:
     return Effects(centres, shifts, scales, rotates)
 
 
-def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArray[Any]:
+def penalty_of(
+    l2: float, l2_in: str, applied: Applied, x: Points, dtype: Any
+) -> float | NDArray[Any]:
     """Return the l2 of the transformed weights that equals the chosen penalty.
 
     On the transformed weights w every scheme minimizes another function. A scheme `z = A x + b` has
@@ -140,19 +139,28 @@ def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArra
     Args:
         l2: The penalty's factor in `l2 sum w^2`, without 1/2.
         l2_in: `transformed` or `features`.
-        scheme: The fitted normalizer, from N features to M, which declares its map.
+        applied: The fitted normalizer, from N features to M, and the points under it.
+        x: The training points (P, N) before it.
         dtype: The type of an array that is returned.
 
     Returns:
         `l2` itself for transformed weights, or if it is 0. For features `l2 A A'`, `(M, M)`, or its
-        diagonal `(M,)` where A is diagonal.
+        diagonal `(M,)` where it is diagonal.
+
+    Raises:
+        UserError: The penalty is on the features, and the scheme is not affine.
     """
-    affine_map = find_affine_map(scheme) if l2 and l2_in == FEATURES else None
-    if affine_map is None:
+    if not l2 or l2_in == TRANSFORMED:
         return l2
-    matrix = affine_map.matrix
-    square = matrix**2 if matrix.ndim == 1 else matrix @ matrix.T
-    return np.asarray(l2 * square).astype(dtype)
+    scheme_map = probe(applied.scheme, x, applied.z)
+    if scheme_map is None:
+        setting, remedy = (spell_setting("cost.l2_in", place) for place in (l2_in, TRANSFORMED))
+        rule = f"normalizer {name_scheme(applied.scheme)} is no affine map of the features"
+        raise UserError(f"{setting}: {rule}, and has no weights of theirs; use {remedy}")
+    matrix = scheme_map.matrix
+    square = np.diag(matrix**2) if matrix.ndim == 1 else matrix @ matrix.T
+    is_diagonal = np.count_nonzero(square) == np.count_nonzero(square.diagonal())
+    return np.asarray(l2 * (square.diagonal() if is_diagonal else square)).astype(dtype)
 
 
 def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
@@ -185,8 +193,16 @@ def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
             f"{setting}: is not affine, so it has no preconditioner; take one that centres, scales "
             "or rotates, such as pca_sphere"
         )
-    matrix, centre, image = scheme_map
     bias = np.eye(x.shape[1] + 1, 1)  # 1 above zeros, (N + 1, 1)
-    assert optimizer.under is not None
-    under = optimizer.under(np.hstack([bias, np.vstack([image - matrix @ centre, matrix.T])]))
-    return under._replace(scheme=scheme)  # its map has the size of the points' features
+    offset = scheme_map.image - scheme_map.matrix @ scheme_map.centre
+    matrix = np.hstack([bias, np.vstack([offset, scheme_map.matrix.T])])
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        # T T' is symmetric: multiplied from the right it acts on the last axis, of N + 1.
+        direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
+        stepped, state = optimizer.step(weights, direction, state, step_size)
+        return stepped.astype(weights.dtype, copy=False), state
+
+    # Neither plain nor rotation-equivariant: T favours some directions of the weights. The scheme
+    # stays, since its map has the size of the points' features.
+    return optimizer._replace(step=step, plain=False, rotation_equivariant=False)

@@ -15,7 +15,7 @@ from normbench.datasets.bundled import diabetes
 from normbench.engine.settings import Settings
 from normbench.results.compare import comparisons, reached
 from normbench.results.store.runs import Sweep
-from normbench.verdicts.best_step import best_step
+from normbench.verdicts.judging import best_step
 from tests.recorded import write_sweep
 from tests.results.made import runs
 

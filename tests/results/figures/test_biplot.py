@@ -10,10 +10,10 @@ from normbench.datasets.bundled import iris
 from normbench.measures import points as points_module
 from normbench.measures.contract import FinishedJob
 from normbench.measures.points import MAX_ARROWS, biplot
+from normbench.normalizers.decomposition import PointsCache
 from normbench.results.figures import points as drawn
 from normbench.results.figures.base import landmarks
 from normbench.results.store.errors import ResultsError
-from normbench.theory.shared import PointsCache
 from tests.results.figures.pictures import of_schemes
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}

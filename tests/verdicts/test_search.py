@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from normbench.verdicts import refinement
-from normbench.verdicts.refinement import (
+from normbench.verdicts import search
+from normbench.verdicts.search import (
     coarse_numbers,
     fewest_iterations,
     fine_numbers,
@@ -15,14 +15,14 @@ from normbench.verdicts.refinement import (
 def test_a_power_of_ten_is_the_literal_float():
     for power in range(-7, 3):
         number = lattice_number(float(f"1e{power}"))
-        assert number == refinement.SIZES_PER_DECADE * power
-        assert refinement.step_size_of(int(number)) == float(f"1e{power}")
+        assert number == search.SIZES_PER_DECADE * power
+        assert search.step_size_of(int(number)) == float(f"1e{power}")
 
 
 @pytest.mark.parametrize("offset", np.arange(16) / 16)
 def test_coarse_step_sizes_do_not_depend_on_the_offset_of_the_grid(offset):
     numbers = coarse_numbers(10.0**offset)
-    assert all(number % refinement.COARSE_STRIDE == 0 for number in numbers)
+    assert all(number % search.COARSE_STRIDE == 0 for number in numbers)
     near = [number / 16 - offset for number in numbers]
     assert min(near) >= -1 - 1e-12
     assert max(near) <= 1 + 1e-12
@@ -38,7 +38,7 @@ def test_each_step_size_counts_with_the_median_of_its_neighbours():
     found = fewest_iterations(counts, [*range(7)])
     # Medians with infinity beyond the ends: 31, 31, 29, 29, 29, 29, 29. The step size with number
     # 2 itself takes 84 iterations, its neighbour with number 3 takes the median.
-    assert (found.iterations, found.step_size) == (29, refinement.step_size_of(3))
+    assert (found.iterations, found.step_size) == (29, search.step_size_of(3))
 
 
 def test_a_single_lucky_step_size_is_no_number():
@@ -52,5 +52,5 @@ def test_the_range_goes_down_to_the_next_step_size_that_misses():
     found = fewest_iterations(counts, [*range(7)])
     assert (found.iterations, round(16 * np.log10(found.step_size))) == (6, 3)
     assert found.least == pytest.approx(6 * 10 ** (-2 / 16))
-    open_end = refinement.bound_iterations(6.0, 3, {3: 6.0, 5: 8.0})
+    open_end = search.bound_iterations(6.0, 3, {3: 6.0, 5: 8.0})
     assert np.isnan(open_end.least)
