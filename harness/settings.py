@@ -440,7 +440,7 @@ TABLE = (
     Setting(
         "optimizer", Role.DESCENT, "gradient_descent", "how the weights are updated", python=False
     ),
-    Setting("tracking", Role.LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
+    Setting("tracking", Role.LOCATION, "local", "where MLflow's copy goes", **COMMAND_ONLY),
     Setting(
         "step_sizes",
         Role.DESCENT,
@@ -532,6 +532,13 @@ TABLE = (
         "float64",
         "float64 or float32",
         partial(check_choice, choices=PRECISIONS),
+    ),
+    Setting(
+        "folder",
+        Role.LOCATION,
+        "outputs",
+        "the folder of comparisons and of their records",
+        **COMMAND_ONLY,
     ),
     Setting(
         "reuse",
@@ -762,7 +769,7 @@ TABLE = (
     ),
     Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
-    Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
+    Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where MLflow's copy goes", **COMMAND_ONLY),
     Setting(
         "rules.tail",
         Role.JUDGING,

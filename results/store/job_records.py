@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 Entry = tuple[str, float, int]  # a metric's name, its value, its step
 HEADER = "header"  # the member that holds all of a record but its arrays
+FAILED = "failed"  # a member of the record of a failed job alone
 FORMAT = 1
 MAX_BYTES = 1 << 34  # of a record, unpacked
 
@@ -93,7 +94,8 @@ class JobRecord:
         fields = {**vars(self), "arrays": {}, "scheme": asdict(self.scheme)}
         header = {"format": FORMAT, **fields, "steps": [asdict(step) for step in self.steps]}
         encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        members = {
+        members = {FAILED: np.empty(0)} if self.failure else {}
+        members |= {
             f"{name}/{key}": array
             for name, named_arrays in self.arrays.items()
             for key, array in named_arrays.items()
@@ -124,16 +126,26 @@ class JobRecord:
                 raise ValueError("it is too large")
         with np.load(file, allow_pickle=False) as members:
             fields = json.loads(members[HEADER].tobytes())
-            records = dict.fromkeys(name.partition("/")[0] for name in members.files)
-            del records[HEADER]
+            first_parts = dict.fromkeys(name.partition("/")[0] for name in members.files)
+        records = tuple(name for name in first_parts if name not in (HEADER, FAILED))
         if (number := fields.pop("format")) != FORMAT:
             raise ValueError(f"its format is {number}")
         scheme, *steps = (_run(run) for run in [fields["scheme"], *fields["steps"]])
         texts = (*fields["params"].items(), *fields["dataset"].items(), *scheme.tags.items())
         if not all(isinstance(text, str) for pair in texts for text in pair):
             raise ValueError("a text of it is none")
-        stored = StoredArrays(file, tuple(records))
+        stored = StoredArrays(file, records)
         return cls(**fields | {"scheme": scheme, "steps": steps, "arrays": stored})
+
+
+def is_finished(file: Path) -> bool:
+    """Return whether a file is the whole record of a job that did not fail."""
+    try:
+        with ZipFile(file) as archive:
+            names = archive.namelist()
+    except (OSError, BadZipFile):
+        return False
+    return f"{HEADER}.npy" in names and f"{FAILED}.npy" not in names
 
 
 @dataclass(frozen=True)

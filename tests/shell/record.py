@@ -164,7 +164,7 @@ def _run(scene: Scene, command: str, work: Path, environment: Mapping[str, str])
 
 def _newest(work: Path) -> str:
     """Return the identifier of the newest comparison, or an empty text."""
-    names = sorted(path.name for path in (work / "outputs").glob("[!.]*"))
+    names = sorted(path.parent.name for path in work.glob("outputs/*/comparison.json"))
     return names[-1] if names else ""
 
 

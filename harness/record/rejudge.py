@@ -14,10 +14,9 @@ from normbench.job import Outcome
 from normbench.measures import FOLLOWS
 from normbench.measures.contract import BEST_STEP, RULES, STEP_VERDICTS, Findings
 from normbench.measures.judged import rejudge_histories, summarize_grid
-from normbench.recording.reuse.recorded import RecordedRun
-from normbench.recording.store.records import RecordHeader, build_record
+from normbench.record.outcome import RecordHeader, build_record
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.job_records import JobRecord
+from normbench.results.store.job_records import JobRecord, RunRecord
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
@@ -26,84 +25,68 @@ RULE_PREFIX = "rules."
 MAX_REASON = 160  # characters
 
 
-def rejudge_run(
-    run: RecordedRun, header: RecordHeader, dataset: Mapping[str, str]
-) -> JobRecord | None:
-    """Judge a recorded run of a scheme by the rules among the parameters of a header.
+def rejudge(job: JobRecord, header: RecordHeader) -> JobRecord | None:
+    """Judge a recorded job by the rules among the parameters of a header.
 
     The rules are the thresholds of the verdicts. Findings that depend on the best step size or on
     the rules are left out where these have changed; the tag `descend_again` names them.
 
     Args:
-        run: The recorded run.
+        job: The recorded job.
         header: The header of the new record; its parameters have the new rules.
-        dataset: The fields of the dataset input of the run, which the new record takes over.
 
     Returns:
-        The new record; None for a run without a descent, which has no histories.
+        The new record; None for a job without a descent, which has no histories.
 
     Raises:
         UserError: The rules are invalid.
         ResultsError: The arrays cannot be those of a descent.
     """
-    histories = run.arrays.get(names.DESCENT_ARRAYS)
-    if histories is None:
+    if job.failure or names.DESCENT_ARRAYS not in job.arrays:
         return None
     rules = rules_of(header.params)
+    # What the data and the scheme have decided is taken over.
+    params = {**job.params, **header.params, "start": job.params["start"]}
+    stand_in = {key: text for key, text in job.scheme.tags.items() if key == names.STANDS_IN.key}
+    header = replace(header, params=params, tags=header.tags | stand_in, notes=tuple(job.notes))
     try:
-        _check(histories)
-        return _judged_record(run, header, dataset, histories, rules)
-    except (ResultsError, UserError):  # subclasses of errors below, with messages of their own
+        return _judged_record(job, header, job.arrays[names.DESCENT_ARRAYS], rules)
+    except UserError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:  # of any class: that of the first part that is not as written
         reason = " ".join(str(error).split())[:MAX_REASON]
         raise ResultsError(
-            f"run {run.run_id} ({run.row.get('label')}): what it keeps of its descent is damaged, "
+            f"{job.scheme.name} on {job.experiment}: what it keeps of its descent is damaged, "
             f"and cannot be judged again ({type(error).__name__}: {reason})"
         ) from error
 
 
-def _check(histories: Mapping[str, NDArray[Any]]) -> None:
-    """Raise ValueError unless the arrays of a descent have positive step sizes and fitting shapes.
-
-    With S > 0 step sizes, A > 0 starts and K iterations, the shapes are `step_sizes` (S,),
-    `diverged_at` (S, A) and each history (S, A, K + 1). A missing array raises KeyError.
-    """
-    sizes, run_shape = histories["step_sizes"], histories["diverged_at"].shape
-    shapes = {histories[metric.key].shape for metric in names.HISTORIES if metric.key in histories}
-    if not (sizes.ndim == 1 and len(sizes) and np.all((sizes > 0) & np.isfinite(sizes))):
-        raise ValueError("its step sizes are none")
-    if len(shapes) != 1 or len(run_shape) != 2 or run_shape[0] != len(sizes) or 0 in run_shape:
-        raise ValueError("its histories are not one for each step size and start")
-    shape = shapes.pop()  # of every history
-    if shape[:-1] != run_shape or not shape[-1]:
-        raise ValueError("its histories are not one for each step size and start")
-
-
 def _judged_record(
-    run: RecordedRun,
-    header: RecordHeader,
-    dataset: Mapping[str, str],
-    histories: Mapping[str, NDArray[Any]],
-    rules: Rules,
+    job: JobRecord, header: RecordHeader, histories: Mapping[str, NDArray[Any]], rules: Rules
 ) -> JobRecord:
-    """Return the new record of a run: its histories judged by the rules, and its valid findings.
+    """Return the new record of a job: its histories judged by the rules, and its valid findings.
 
     Args:
-        run: The recorded run.
+        job: The recorded job.
         header: The header of the new record.
-        dataset: The fields of the dataset input of the run.
-        histories: The arrays of its descent, which `_check` has accepted: the histories, and what
-            else `measures.judged.histories` keeps to judge them.
+        histories: The arrays of its descent: the histories, and what else
+            `measures.judged.histories` keeps to judge them.
         rules: The new rules.
     """
-    steps = tuple(_with_theory(run, step) for step in rejudge_histories(histories, rules))
+    recorded_steps = {step.series[names.STEP_SIZE.key][0]: step for step in job.steps}
+    steps = tuple(
+        _with_theory(recorded_steps[step.step_size], step)
+        for step in rejudge_histories(histories, rules)
+    )
     # The index of the shown step size, None without one; and whether `shown_step` chose it.
     best, chosen = judging.find_shown_step(steps, literal(header.params.get("shown_step")))
     best_size = None if best is None else steps[best].step_size
+    recorded_best = [
+        size for size, step in recorded_steps.items() if step.tags[names.BEST.key] == "true"
+    ]
     has_changed = {
-        BEST_STEP: best_size != run.shown_step_size,
-        RULES: rules != rules_of(run.params),
+        BEST_STEP: [best_size] * (best is not None) != recorded_best,
+        RULES: rules != rules_of(job.params),
     }
     # By finding: what it depends on in the judging, see `Measure.depends_on`; empty for nothing.
     dependencies = {str(name): str(dependency) for name, dependency in histories[FOLLOWS]}
@@ -112,7 +95,8 @@ def _judged_record(
         for name, dependency in dependencies.items()
         if not has_changed.get(dependency)
     }
-    findings = _findings(run, valid, steps, chosen)
+    last = {key: value for key, value, _ in job.scheme.metrics}
+    findings = _findings(job, last, valid, steps, chosen)
     invalid = sorted(dependencies.keys() - valid.keys())
     if invalid:  # only another descent can give these findings
         findings = replace(
@@ -120,7 +104,7 @@ def _judged_record(
         )
     arrays = {
         record: arrays_of_name
-        for record, arrays_of_name in run.arrays.items()
+        for record, arrays_of_name in job.arrays.items()
         if record not in invalid
     }
     valid_histories = {name: array for name, array in histories.items() if name not in invalid}
@@ -130,14 +114,14 @@ def _judged_record(
         best=best,
         scheme=None,  # `build_record` uses neither the scheme nor the features
         features=0,
-        fit_seconds=run.row[names.FIT_SECONDS.column],
-        descent_seconds=run.row[names.DESCENT_SECONDS.column],
+        fit_seconds=last[names.FIT_SECONDS.key],
+        descent_seconds=last[names.DESCENT_SECONDS.key],
         findings=findings,
         arrays=arrays,
         # A NaN is not recorded, and so the metric is missing.
-        seconds_a_step=run.row.get(names.SECONDS_A_STEP.column, float("nan")),
+        seconds_a_step=last.get(names.SECONDS_A_STEP.key, float("nan")),
     )
-    return build_record(header, dataset, outcome)
+    return build_record(header, job.dataset, outcome)
 
 
 def rules_of(params: Mapping[str, Any]) -> Rules:
@@ -171,67 +155,62 @@ def literal(value: Any) -> Any:
 
 
 def _findings(
-    run: RecordedRun,
+    job: JobRecord,
+    last: Mapping[str, float],
     valid: Mapping[str, str],
     steps: tuple[Step, ...],
     chosen: bool,
 ) -> Findings:
-    """Return the findings of a run that are still valid, with new findings of the grid.
+    """Return the findings of a job that are still valid, with new findings of the grid.
 
     Args:
-        run: The recorded run.
+        job: The recorded job.
+        last: The last value of each of its metrics.
         valid: What each valid finding depends on, by its name. Those that depend on the verdicts of
             step sizes are not taken over: `summarize_grid` computes them again.
         steps: The step sizes, judged again.
         chosen: Whether the setting `shown_step` chose the shown step size.
     """
-    row = run.row
     grid_findings = summarize_grid(steps, chosen)
     recorded_names = [name for name, dependency in valid.items() if dependency != STEP_VERDICTS]
-    # A finding is a metric or a tag, which its column tells.
     metrics, tags = (
-        {name: row[f"{prefix}{name}"] for name in recorded_names if f"{prefix}{name}" in row}
-        for prefix in (names.METRICS, names.TAGS)
+        {name: values[name] for name in recorded_names if name in values}
+        for values in (last, job.scheme.tags)
     )
-    # The row has only the last value of a metric with several.
-    series = {name: run.series(name) for name in metrics if names.axis_of(name)}
+    # Of a metric with several values, all are taken.
+    series = {
+        name: (np.array([*points]), np.array([*points.values()]))
+        for name, points in job.scheme.series.items()
+        if name in metrics and names.axis_of(name)
+    }
     metrics = {name: value for name, value in metrics.items() if name not in series}
     return Findings(
         {**metrics, **grid_findings.metrics},
         {**tags, **grid_findings.tags},
         series,
-        seconds=row[names.THEORY_SECONDS.column],
+        seconds=last[names.THEORY_SECONDS.key],
         # Without a search the seconds are not recorded.
-        search_seconds=row.get(names.SEARCH_SECONDS.column, 0.0),
+        search_seconds=last.get(names.SEARCH_SECONDS.key, 0.0),
     )
 
 
-def _with_theory(run: RecordedRun, step: Step) -> Step:
+def _with_theory(recorded: RunRecord, step: Step) -> Step:
     """Return a step size with those of its recorded metrics that no judging changes.
 
     They are the predictions of theory, and the costs and errors in the units of the targets
     (`own_units/`).
 
     Args:
-        run: The recorded run of the scheme.
+        recorded: The recorded run of the step size.
         step: The step size, judged again.
-
-    Returns:
-        The step size with these metrics and series; as it is where its run was deleted.
     """
-    if step.step_size not in run.steps.index:
-        return step
-    row = run.steps.loc[step.step_size].dropna()
-    prefixes = tuple(
-        f"{names.METRICS}{family}" for family in (names.THEORY_PREFIX, names.OWN_UNITS)
-    )
-    metrics = {
-        key.removeprefix(names.METRICS): row[key] for key in row.index if key.startswith(prefixes)
-    }
-    series = {}
-    for name in [name for name in metrics if names.axis_of(name)]:
-        del metrics[name]  # only the last value of a series
-        values = run.sweep.series(row["run_id"], name)
-        series[name] = np.full(max(values) + 1, np.nan)  # iterations that are not recorded stay NaN
-        series[name][[*values]] = [*values.values()]
+    metrics, series = {}, {}
+    for name, points in recorded.series.items():
+        if not name.startswith((names.THEORY_PREFIX, names.OWN_UNITS)):
+            continue
+        if names.axis_of(name):
+            series[name] = np.full(max(points) + 1, np.nan)  # what is not recorded stays NaN
+            series[name][[*points]] = [*points.values()]
+        else:
+            metrics[name] = points[0]
     return replace(step, metrics={**step.metrics, **metrics}, series=series)

@@ -1,4 +1,4 @@
-"""Build the record of a job: plain values, which wait on disk while the store is away."""
+"""Build the record of a job from its outcome, or from the error that ended it."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
-from normbench.recording.store import thinned
+from normbench.record import thinned
 from normbench.results.safe import clean
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.results.words import reasons, sentences
@@ -34,18 +34,16 @@ class RecordHeader:
     """The header of a record: what is known of a job before it starts.
 
     Attributes:
-        store: The URI of the store, without its password.
         experiment: The name of the experiment.
-        parent: The id of the run of the sweep.
         params: The parameters of the job.
         tags: The tags of the job.
+        notes: What is said of its data before it runs.
     """
 
-    store: str
     experiment: str
-    parent: str
     params: dict[str, Any]
     tags: dict[str, str]
+    notes: tuple[str, ...] = ()
 
 
 def of_outcome(header: RecordHeader, dataset: Dataset, outcome: Outcome) -> JobRecord:
@@ -115,9 +113,7 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
     ]
     name = header.tags[names.NORMALIZER.key]
     return JobRecord(
-        store=header.store,
         experiment=header.experiment,
-        parent=header.parent,
         params=_texts(header.params),
         scheme=RunRecord(name, tags, metrics),
         steps=[
@@ -126,6 +122,7 @@ def build_record(header: RecordHeader, dataset: Mapping[str, str], outcome: Outc
         ],
         dataset=dict(dataset),
         arrays=outcome.arrays,
+        notes=[clean.sanitize(note) for note in header.notes],
     )
 
 
@@ -150,9 +147,7 @@ def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
         names.ERROR.key: type(error).__name__,
     }
     return JobRecord(
-        store=header.store,
         experiment=header.experiment,
-        parent=header.parent,
         params=_texts(header.params),
         scheme=RunRecord(header.tags[names.NORMALIZER.key], {**header.tags, **failure_tags}),
         failure=clean.sanitize("".join(traceback.format_exception(error))),
@@ -210,8 +205,7 @@ def _step_record(name: str, tags: Mapping[str, str], step: Step, is_best: bool) 
     if len(step.verdicts) > 1:
         step_tags[names.START_VERDICTS.key] = ", ".join(step.verdicts)
     # The tags that identify a job belong to the run of its scheme alone.
-    digests = (names.FINGERPRINT, names.DESCENT, names.GRID_DESCENT, names.REQUEST)
-    scheme_keys = [tag.key for tag in (*digests, names.JOB)]
+    scheme_keys = [tag.key for tag in (names.FINGERPRINT, names.DESCENT)]
     shared_tags = {key: text for key, text in tags.items() if key not in scheme_keys}
     metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step)]
     # The values of the single starts, with the number of the start as the step of MLflow.

@@ -1,15 +1,20 @@
 """The code and the libraries that a comparison is run with, as tags of its run."""
 
+import hashlib
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
+import normbench
 from normbench import names
 
-SOURCE_FOLDER = Path(__file__).resolve().parents[3]  # of a checkout
+SOURCE_FOLDER = Path(__file__).resolve().parents[2]  # of a checkout
+ROOMS = ("", "costs", "datasets", "optimizers", "results")  # the folders of the package
+CODE_SUFFIXES = (".py", ".js", ".jinja")
 
 RECORDED_LIBRARIES = (
     "numpy",
@@ -23,8 +28,22 @@ RECORDED_LIBRARIES = (
 
 
 def provenance_tags() -> dict[str, str]:
-    """Return the versions of Python and the libraries, and the commit."""
-    return {**_versions(), **_commit()}
+    """Return the versions of Python and the libraries, the commit, and the digest of the code."""
+    return {**_versions(), **_commit(), names.CODE.key: code_digest()}
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the code of this project, and of the versions of its libraries."""
+    digest = hashlib.sha256(repr(sorted(_versions().items())).encode())
+    folders = [Path(place) / room for place in normbench.__path__ for room in ROOMS]
+    # In a checkout the first place holds the other rooms beside it.
+    for folder in dict.fromkeys(folders):
+        if folder != SOURCE_FOLDER:
+            for file in sorted(folder.rglob("*")):
+                if file.suffix in CODE_SUFFIXES:
+                    digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def describe_blas() -> str:
