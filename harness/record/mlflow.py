@@ -3,6 +3,12 @@
 from pathlib import Path
 
 
+def absolute(uri: str) -> str:
+    """Return the URI of a store, in which the path of a SQLite file is absolute."""
+    path = Path(uri.removeprefix("sqlite:///")).absolute()
+    return f"sqlite:///{path}" if uri.startswith("sqlite:///") else uri
+
+
 def check_store(uri: str) -> None:
     """Check that a store can be had."""
 

@@ -310,9 +310,15 @@ def sweeps(home: Path) -> pd.DataFrame:
     Returns:
         One row a comparison and experiment. Columns: sweep, experiment, status, jobs, lacks (how
         many jobs are not done; the same command runs them), command.
+
+    Raises:
+        ResultsError: There is none.
     """
     rows = []
-    for comparison in comparison_files.recorded(home):
+    every = comparison_files.recorded(home)
+    if not every:
+        raise comparison_files.empty_home(home)
+    for comparison in every:
         lacks = len(comparison.jobs) - len(comparison.keys)
         status = comparison.state
         if status == comparison_files.RUNNING and not comparison.is_running:

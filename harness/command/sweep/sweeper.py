@@ -236,6 +236,7 @@ class Sweep(Sweeper):
         tracking = "" if tracking == NO_TRACKING else tracking
         if tracking:
             mlflow.check_store(tracking)
+            tracking = mlflow.absolute(tracking)
         place = jobs[0].folder
         try:
             if earlier is None:
