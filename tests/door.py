@@ -112,9 +112,7 @@ def share_work(monkeypatch: Any, points: int, row_bytes: int, count: int = 1) ->
     monkeypatch.setattr(threads, "available_threads", lambda: count)
 
 
-def record_of(
-    dataset: Any, outcome: Outcome, experiment: str, params: Any, tags: Any
-) -> JobRecord:
+def record_of(dataset: Any, outcome: Outcome, experiment: str, params: Any, tags: Any) -> JobRecord:
     """Return what is recorded of a job."""
     return of_outcome(RecordHeader(experiment, params, tags), dataset, outcome)
 

@@ -76,7 +76,7 @@ class DescentFile:
         """
         self._begin()
         try:
-            with np.load(self.file, allow_pickle=False) as packed:
+            with self.file.open("rb") as stream, np.load(stream, allow_pickle=False) as packed:
                 arrays = {name: packed[name] for name in packed.files}
             if str(arrays.pop(CODE)) != code_digest():
                 raise ValueError("it is of other code or other versions of libraries")

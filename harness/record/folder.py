@@ -56,7 +56,7 @@ def judge_again(home: Path, keys: Keys, header: "RecordHeader") -> JobRecord | N
             record = rejudge(job, header)
         except ResultsError:  # its arrays are damaged
             continue
-        if record and not _has_lost(record, header.params):
+        if record and not has_lost(record, header.params):
             return record
     return None
 
@@ -68,11 +68,11 @@ def _covering(home: Path, keys: Keys, params: Mapping[str, Any]) -> Iterator[tup
             continue
         with suppress(OSError, ValueError):  # damaged: as if it were not there
             job = JobRecord.load(file)
-            if covers(job.params, params) and not _has_lost(job, params):
+            if covers(job.params, params) and not has_lost(job, params):
                 yield file.stem, job
 
 
-def _has_lost(job: JobRecord, params: Mapping[str, Any]) -> bool:
+def has_lost(job: JobRecord, params: Mapping[str, Any]) -> bool:
     """Return whether a job that was judged again has lost arrays or numbers that are requested."""
     lost_names = set(job.scheme.tags.get(names.DESCEND_AGAIN.key, "").split(","))
     # Settings of their own request these numbers, not the setting `record`. A run that has lost

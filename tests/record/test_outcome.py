@@ -1,6 +1,5 @@
 """The record of a job: what is written of its outcome, entry by entry."""
 
-import hashlib
 import json
 from dataclasses import replace
 
@@ -11,13 +10,13 @@ from normbench import names
 from normbench.datasets import make_dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
-from normbench.recording.reuse import request
-from normbench.recording.store import records, thinned
+from normbench.record import outcome as records
+from normbench.record import thinned
 from normbench.verdicts.convergence import Judgement
 from normbench.verdicts.judging import Step
 
-TAGS = {names.NORMALIZER.key: "standard", names.SWEEP_ID.key: "s", names.JOB.key: "s/0"}
-HEADER = records.RecordHeader("-", "x", "parent", {"iterations": 1}, TAGS)
+TAGS = {names.NORMALIZER.key: "standard", names.DATASET.key: "d", names.DESCENT.key: "0"}
+HEADER = records.RecordHeader("x", {"iterations": 1}, TAGS, ("a note",))
 REACHED = names.reached("1e-2").key
 COST, COUNT = names.TRAIN_COST.key, names.TRAIN_MISCLASSIFICATIONS.key
 
@@ -55,7 +54,7 @@ def test_the_run_of_a_scheme_has_the_outcome_of_its_best_step_size():
         step(2.0, np.nan, names.BY_ROUNDING, (1.0, 0.5)),
     ]
     record = record_of(steps, 1, seconds_a_step=0.125)
-    assert (record.store, record.experiment, record.parent) == ("-", "x", "parent")
+    assert (record.experiment, record.notes) == ("x", ["a note"])
     assert record.params == {"iterations": "1"}
     assert record.dataset == {"name": "d"}
     assert record.scheme.tags == {
@@ -89,7 +88,7 @@ def test_the_run_of_a_step_size_has_its_own_tags_and_not_those_of_the_job():
     assert best.name == "standard, step 0.1"
     assert best.tags == {
         names.NORMALIZER.key: "standard",
-        names.SWEEP_ID.key: "s",
+        names.DATASET.key: "d",
         names.STEP_TAG.key: "0.1",
         names.VERDICT.key: "converged",
         names.BEST.key: "true",
@@ -205,19 +204,6 @@ def test_a_data_set_has_its_sizes_and_its_features_unless_they_are_many(monkeypa
     assert data.fingerprint.startswith(fields["digest"])
     monkeypatch.setattr(records, "MAX_SCHEMA", len(fields["schema"]) - 1)
     assert "schema" not in records._dataset(data)
-
-
-@pytest.mark.slow
-def test_the_code_of_every_room_is_hashed(monkeypatch):
-    def of_room(room):
-        monkeypatch.setattr(request, "CODE_ROOMS", (room,))
-        request._code.cache_clear()
-        return request._code()[0]
-
-    rooms = request.CODE_ROOMS
-    hashes = {of_room(room) for room in rooms} | {hashlib.sha256().hexdigest()}  # and of no file
-    request._code.cache_clear()
-    assert len(hashes) == len(rooms) + 1
 
 
 @pytest.mark.parametrize(

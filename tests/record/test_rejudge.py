@@ -1,6 +1,5 @@
 """A recorded job judged again: the same by the same rules, and as a fresh run by others."""
 
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +14,10 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.contract import BEST_STEP, RULES
 from normbench.optimizers import adam, gradient_descent
-from normbench.recording.reuse import lookup as reuse
-from normbench.recording.reuse import rejudge
-from normbench.recording.reuse.recorded import RecordedRun
-from normbench.recording.store import records
-from normbench.recording.store.connection import Store
-from normbench.recording.store.writer import Writer
-from normbench.results.store.runs import load_scheme
+from normbench.record import folder, outcome
+from normbench.record.rejudge import rejudge
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.job_records import JobRecord, RunRecord
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 
@@ -57,7 +53,7 @@ JOBS = {
 
 
 class Bed:
-    """A store with one sweep, and a job that is written to it, fresh or judged again."""
+    """A job that is recorded, fresh or judged again."""
 
     def __init__(self, folder, job):
         rng = np.random.default_rng(3)
@@ -72,16 +68,14 @@ class Bed:
         # Folds beside test points, and classes in own units: a bed has every finding.
         self.data = replace(data, folds=folds, own_targets=own_targets)
         self.job = job
-        self.uri = f"sqlite:///{folder}/mlflow.db"
-        self.writer = Writer(Store.at(self.uri, "artifacts", folder))
-        self.sweep = self.writer.start_sweep("two-cost", "s", {})
+        self.file = folder / "job.npz"
         self.first = self.fresh(*FIRST)
 
     def place(self, rules, shown):
         told = {f"rules.{key}": value for key, value in vars(rules).items()}
         params = {"shown_step": shown, "normalizer": "own", "iterations": 20, **told}
-        tags = {"normalizer": "own", "sweep_id": "s", "job": "s/0"}
-        return records.RecordHeader(self.uri, "two-cost", self.sweep, params, tags)
+        params["start"] = "normal"
+        return outcome.RecordHeader("two-cost", params, {"normalizer": "own"})
 
     def fresh(self, rules, shown):
         """Return the record of a job that is run with rules."""
@@ -89,23 +83,18 @@ class Bed:
         start = {"start": "normal", "starts": starts}
         asked = {"record": RECORD, "theory": "full", **start}
         settings = Settings(SIZES, iterations=20, shown_step=shown, **asked)
-        outcome = run(
-            Job(self.data, cost, scheme, optimizer, settings, 0.0, rules=rules, search=search)
-        )
-        return records.of_outcome(self.place(rules, shown), self.data, outcome)
+        job = Job(self.data, cost, scheme, optimizer, settings, 0.0, rules=rules, search=search)
+        return outcome.of_outcome(self.place(rules, shown), self.data, run(job))
 
     def again(self, record, rules, shown):
         """Return the record of a job that is written, and judged again by rules."""
-        run_id = self.writer.write(record)
-        told = RecordedRun(load_scheme(self.uri, run_id), run_id)
-        return rejudge.rejudge_run(told, self.place(rules, shown), record.dataset)
+        record.save(self.file)
+        return rejudge(JobRecord.load(self.file), self.place(rules, shown))
 
 
 @pytest.fixture(scope="module", params=JOBS)
-def bed(request, tmp_path_factory, empty_store):
-    folder = tmp_path_factory.mktemp("bed")
-    shutil.copy(empty_store, folder / "mlflow.db")
-    return Bed(folder, JOBS[request.param])
+def bed(request, tmp_path_factory):
+    return Bed(tmp_path_factory.mktemp("bed"), JOBS[request.param])
 
 
 def numbers(run, without=()):
@@ -176,12 +165,24 @@ def test_there_and_back_is_where_it_began_but_for_what_was_lost(bed, other):
 
 
 def test_what_is_lost_matters_where_it_is_asked_for():
-    tags = {names.DESCEND_AGAIN.key: "path,theory/lipschitz_best"}
-    assert reuse.lost_request(tags, {"record": "['points', 'path']"})
-    assert not reuse.lost_request(tags, {"record": ["points"]})
-    assert not reuse.lost_request({}, {"record": ["path"]})
-    assert reuse.lost_request({names.DESCEND_AGAIN.key: "final/critical_step"}, {})
-    assert reuse.lost_request({names.DESCEND_AGAIN.key: "folds/cost,folds/cost_of_seed"}, {})
+    def has_lost(lost, params):
+        run = RunRecord("own", {names.DESCEND_AGAIN.key: lost})
+        return folder.has_lost(JobRecord("e", {}, run), params)
+
+    assert has_lost("path,theory/lipschitz_best", {"record": "['points', 'path']"})
+    assert not has_lost("path,theory/lipschitz_best", {"record": ["points"]})
+    assert not has_lost("", {"record": ["path"]})
+    assert has_lost("final/critical_step", {})
+    assert has_lost("folds/cost,folds/cost_of_seed", {})
+
+
+def test_what_is_damaged_is_told_and_what_has_no_descent_stays():
+    run = RunRecord("own", {}, [])
+    header = outcome.RecordHeader("e", {}, {"normalizer": "own"})
+    assert rejudge(JobRecord("e", {}, run), header) is None
+    damaged = JobRecord("e", {"start": "zeros"}, run, arrays={"descent": {"step_sizes": []}})
+    with pytest.raises(ResultsError, match="own on e: what it keeps of its descent is damaged"):
+        rejudge(damaged, header)
 
 
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):

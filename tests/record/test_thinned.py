@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normbench import compare, names
-from normbench.recording.store.thinned import FIRST, MAX_POINTS, thinned_indices
+from normbench.record.thinned import FIRST, MAX_POINTS, thinned_indices
 
 
 @pytest.mark.parametrize("count", [1, 1000, 1001])

@@ -1,6 +1,6 @@
 """The numbers of each cost, scheme and optimizer stay as they are as long as `NUMBERS` does.
 
-`python -m tests.recording.test_numbers` writes the reference anew, once `NUMBERS` was raised.
+`python -m tests.record.test_numbers` writes the reference anew, once `NUMBERS` was raised.
 """
 
 import json
@@ -15,7 +15,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.models import Mlp, linear
-from normbench.recording.reuse.identity import NUMBERS
+from normbench.record.identity import NUMBERS
 from tests.cases import COSTS, names, takes, tasks
 
 REFERENCE = Path(__file__).with_name("numbers.json")

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import time
 from dataclasses import fields
 
@@ -18,12 +17,12 @@ from normbench.engine.midway import Histories, SavedDescents
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
-from normbench.recording.resume import checkpoints, leftovers
-from normbench.recording.resume.checkpoints import DescentFile
-from normbench.results.safe import files
+from normbench.record import checkpoint as checkpoints
+from normbench.record import provenance
+from normbench.record.checkpoint import DescentFile
+from normbench.results.store import job_records
 from tests import door
 from tests.cases import COSTS, names
-from tests.recording.test_leftovers import IN_THE_WAY
 
 DESCENT = "ab" * 32
 POINTS, FEATURES, CLASSES, ITERATIONS = 40, 3, 3, 20
@@ -34,7 +33,7 @@ STEP_SIZES = np.array([1e-3, 0.1, 1e20, 1e30, 1e38])
 @pytest.fixture(autouse=True)
 def without_waiting(monkeypatch):
     """Leave out the wait for the disk, which only a loss of power makes necessary."""
-    monkeypatch.setattr(checkpoints.os, "fsync", lambda _: None)
+    monkeypatch.setattr(job_records.os, "fsync", lambda _: None)
 
 
 class StoppedError(Exception):
@@ -170,17 +169,18 @@ def test_a_short_descent_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_saving_that_takes_long_is_made_seldom(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("takes", "later"), [(1.0, 60.0), (10.0, 200.0)])
+def test_the_next_saving_is_a_minute_or_twenty_savings_later(tmp_path, monkeypatch, takes, later):
     clock = [0.0]
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
 
-    def write(file, parts):
-        clock[0] += 10
+    def write(file, **parts):
+        clock[0] += takes
 
-    monkeypatch.setattr(checkpoints, "_write", write)
+    monkeypatch.setattr(checkpoints.np, "savez", write)
     file = DescentFile(tmp_path, DESCENT, 60)
     file.save({})
-    clock[0] += 10 * checkpoints.SAVING_INTERVAL - 1
+    clock[0] += later - 1
     assert not file.due()
     clock[0] += 1
     assert file.due()
@@ -202,81 +202,56 @@ def test_the_seconds_of_a_descent_are_those_of_all_commands(tmp_path, monkeypatc
     assert found.seconds == 7  # the time of iterations 0 to 6; the clock has stopped since
 
 
-@pytest.mark.parametrize("other", ["a library", "a constant of the engine"])
-def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, other):
-    known = checkpoints.code_digest.__wrapped__()
-    assert known == checkpoints.code_digest.__wrapped__() == checkpoints.code_digest()
-    if other == "a library":
-        monkeypatch.setattr(checkpoints, "version", lambda name: f"99 of {name}")
-    else:
-        copy = tmp_path / "normbench"
-        shutil.copytree(checkpoints.files_of("normbench"), copy)
-        real = checkpoints.files_of
-        monkeypatch.setattr(
-            checkpoints, "files_of", lambda room: copy if room == "normbench" else real(room)
-        )
-        assert checkpoints.code_digest.__wrapped__() == known
-        file = copy / "engine" / "descent.py"
-        file.write_text(file.read_text() + "\nEXTRA = 1\n")
-    assert checkpoints.code_digest.__wrapped__() != known
+def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, capsys):
+    cut_off(tmp_path)
+    monkeypatch.setattr(checkpoints, "code_digest", lambda: "other code")
+    found, seen = resumed(tmp_path)
+    assert seen[0] == 0
+    assert same(found, descended())
+    assert "is not gone on from (it is of other code" in capsys.readouterr().err
 
 
-# What a file says that this descent does not resume from: which part, and what stands there.
-WRONG = {
-    "another descent": ("descent", np.array("cd" * 32)),
-    "other code": ("code", np.array("cd" * 32)),
-    "a pickle": ("weights", np.array([os.system, "touch pwned"], object)),
-}
+def test_a_constant_of_the_engine_and_a_library_are_of_the_code(tmp_path, monkeypatch):
+    known = provenance.code_digest.__wrapped__()
+    assert known == provenance.code_digest()
+    with monkeypatch.context() as patch:
+        patch.setattr(provenance, "version", lambda name: f"99 of {name}")
+        assert provenance.code_digest.__wrapped__() != known
+    monkeypatch.setattr(
+        provenance.normbench, "__path__", [*provenance.normbench.__path__, tmp_path]
+    )
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "new.py").write_text("EXTRA = 1")
+    assert provenance.code_digest.__wrapped__() != known
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_of_another_descent_costs_no_more_than_the_iterations(tmp_path, wrong, capsys):
-    name, part = WRONG[wrong]
+@pytest.mark.parametrize("kind", ["cut off", "a folder", "a pickle"])
+def test_what_is_damaged_or_in_the_way_costs_no_more_than_the_iterations(tmp_path, kind, capsys):
     cut_off(tmp_path)
     (file,) = tmp_path.glob("*/*.npz")
-    with np.load(file) as packed:
-        parts = {**packed, name: part}
-    del parts[checkpoints.DIGEST]
-    parts[checkpoints.DIGEST] = np.array(checkpoints._digest(parts))
-    np.savez(file, **parts)
+    content = file.read_bytes()
+    file.unlink()
+    if kind == "a folder":
+        file.mkdir()
+    elif kind == "cut off":
+        file.write_bytes(content[: len(content) // 2])
+    else:
+        np.savez(file, weights=np.array([os.system, "touch pwned"], object))
     found, seen = resumed(tmp_path)
     assert seen[0] == 0
     assert same(found, descended())
     assert re.fullmatch(rf"{file}: is not gone on from \(.+\); .*anew\n", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("kind", ["cut off", "one bit", "a bit in a number", *IN_THE_WAY])
-def test_what_is_damaged_or_in_the_way_costs_no_more(tmp_path, kind, capsys, monkeypatch):
-    cut_off(tmp_path)
-    (file,) = tmp_path.glob("*/*.npz")
-    content = bytearray(file.read_bytes())
-    if kind in IN_THE_WAY:
-        file.unlink()
-        monkeypatch.chdir(file.parent)
-        IN_THE_WAY[kind](file)
-    elif kind == "cut off":
-        file.write_bytes(content[: len(content) // 2])
-    else:
-        content[content.index(b"weights.npy") + 200] ^= 1
-        file.write_bytes(content)
-    found, seen = resumed(tmp_path)
-    assert seen[0] == 0
-    assert same(found, descended())
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
 def test_where_nothing_can_be_written_the_job_goes_on(tmp_path, capsys):
-    (tmp_path / f".checkpoints.{os.getuid()}").write_text("a file")
+    (tmp_path / checkpoints.FOLDER).write_text("a file")
     found = descended(Always(tmp_path, DESCENT, 60))
     assert same(found, descended())
     assert len(capsys.readouterr().err.splitlines()) == 2  # not read, and not written
 
 
-def test_what_is_too_large_or_takes_pickle_is_not_written(tmp_path, monkeypatch):
-    file = DescentFile(tmp_path, DESCENT, 60)
-    file.save({"state/0": np.array([{}], object)})
-    monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 100)
-    file.save({"weights": np.zeros(100)})
+def test_what_takes_pickle_is_not_written(tmp_path):
+    DescentFile(tmp_path, DESCENT, 60).save({"state/0": np.array([{}], object)})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -295,43 +270,14 @@ def test_two_commands_on_one_descent_do_not_mix(tmp_path):
     assert same(found, descended())
 
 
-def test_a_file_that_is_removed_amid_its_writing_is_no_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(checkpoints.os, "fsync", lambda _: checkpoints.remove(tmp_path, DESCENT))
-    DescentFile(tmp_path, DESCENT, 60).save({"weights": np.zeros(3)})
-    assert "cannot be written" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_old_files_go_and_no_others(tmp_path):
+def test_old_files_go(tmp_path):
     cut_off(tmp_path)
     (file,) = tmp_path.glob("*/*.npz")
-    draft, theirs = file.with_suffix(".xyz.draft"), file.with_name("model.npz")
-    for path in (draft, theirs):
-        path.write_text("")
-    os.utime(theirs, (0, 0))
-    days = {draft: 1, file: 30}
-    for path, count in days.items():
-        for ago, stays in ((count - 0.1, True), (count + 0.1, False)):
-            moment = time.time() - ago * checkpoints.DAY
-            os.utime(path, (moment, moment))
-            checkpoints.tidy(tmp_path)
-            assert path.exists() == stays
-    assert theirs.exists()
-    checkpoints.remove(tmp_path, DESCENT)
-    assert theirs.exists()
-
-
-def test_the_next_command_tidies(tmp_path, monkeypatch):
-    cut_off(tmp_path)
-    (file,) = tmp_path.glob("*/*.npz")
-    os.utime(file, (0, 0))
-
-    class Nobody:
-        def end_abandoned(self, _):
-            return 0
-
-    leftovers.tidy(Nobody(), tmp_path)
-    assert not file.exists()
+    for days, stays in ((29, True), (31, False)):
+        moment = time.time() - days * 86400
+        os.utime(file, (moment, moment))
+        checkpoints.tidy(tmp_path)
+        assert file.exists() == stays
 
 
 def make_job(kind):
