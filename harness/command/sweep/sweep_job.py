@@ -109,7 +109,7 @@ def _compute(spec: JobSpec, progress: Progress) -> tuple["JobRecord", str]:
     from normbench.record import outcome
 
     header = outcome.RecordHeader(
-        spec.experiment, spec.parameters(), {**spec.record_tags, **task.find_log_tags()}
+        spec.experiment, spec.recorded_parameters(), {**spec.record_tags, **task.find_log_tags()}
     )
     try:
         if spec.plain_settings["reuse"]:
