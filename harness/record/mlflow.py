@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,13 +30,13 @@ from filelock import FileLock
 from normbench import names
 from normbench.datasets.values import UserError
 from normbench.results.safe import clean
+from normbench.results.store.comparison_files import FILE, Comparison, record_file, recorded
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.job_records import JobRecord, RunRecord
+from normbench.results.store.job_records import JobRecord, RunRecord, written_whole
 from normbench.results.store.looks import look
 
-RECORDS, COMPARISON, COPIES = "records", "comparison.json", ".mlflow.json"
-FILES = (".png", ".svg", ".gif", ".html", COMPARISON)  # endings of what is copied of a comparison
-RUNNING = "running"  # the state of a comparison whose jobs or figures are not done
+COPIES = ".mlflow.json"  # the file in the folder of a comparison that says what was copied where
+ARTIFACTS = "mlartifacts"  # the folder of artifacts, in the working folder
 STATUSES = {"finished": "FINISHED", "failed": "FAILED"}  # of MLflow, by a comparison's state
 MAX_JOBS_WITH_STEPS = 30  # of a comparison; a larger one has no run for each step size
 PER_CALL = {"params": 100, "tags": 100, "metrics": 1000}  # limits of MLflow
@@ -69,7 +69,7 @@ class Copying:
     process: "subprocess.Popen[str] | None"
 
     def finish(self) -> str:
-        """Wait for the copy, which ends once the comparison's state is final.
+        """Wait for the copy, which ends once the comparison has ended.
 
         Returns:
             An empty text, or one line that says what is missing, why, and the remedy.
@@ -83,7 +83,7 @@ def begin_copy(
     home: Path,
     comparison_id: str,
     uri: str,
-    artifacts: str | None = None,
+    artifacts: str | None = ARTIFACTS,
     steps: bool | None = None,
     again: bool = False,
 ) -> Copying:
@@ -93,8 +93,8 @@ def begin_copy(
         home: The folder of comparisons and their records; it has the comparison's file.
         comparison_id: The id of the comparison.
         uri: The URI of MLflow's store.
-        artifacts: The URI of the artifacts of new experiments. With None they lie in `mlartifacts`
-            beside the file of a database, and a server chooses a place for them.
+        artifacts: The folder or the URI of the artifacts of new experiments; None lets MLflow
+            choose, and a server always chooses.
         steps: Whether each step size has a run; None: in comparisons of few jobs.
         again: Whether a comparison that was copied before is looked for in the store.
 
@@ -102,12 +102,9 @@ def begin_copy(
         The copy, whose `finish` waits for it.
     """
     uri, database = absolute(uri), database_file(uri)
-    copied_jobs = copies(home, comparison_id).get(clean.blot(uri), {}).get("jobs")
-    if (
-        not again
-        and copied_jobs == jobs_digest(read_comparison(home, comparison_id))
-        and (database is None or database.exists())
-    ):
+    comparison = Comparison.read(home / comparison_id)
+    is_copied = copies(comparison).get(clean.blot(uri), {}).get("jobs") == jobs_digest(comparison)
+    if is_copied and not again and (database is None or database.exists()):
         return Copying(uri, None)
     arguments = json.dumps([str(home), comparison_id, artifacts, steps])
     process = subprocess.Popen(
@@ -122,15 +119,25 @@ def begin_copy(
     return Copying(uri, process)
 
 
-def publish(home: Path, comparison_id: str, uri: str, artifacts: str | None = None) -> str:
-    """Copy a comparison, also if it was copied before; return what `Copying.finish` returns."""
-    return begin_copy(home, comparison_id, uri, artifacts, again=True).finish()
+def publish(home: Path, comparison_id: str, uri: str, artifacts: str | None = ARTIFACTS) -> None:
+    """Copy a comparison, also if it was copied before; the arguments are those of `begin_copy`.
+
+    Raises:
+        ResultsError: The copy is not complete.
+    """
+    if line := begin_copy(home, comparison_id, uri, artifacts, again=True).finish():
+        raise ResultsError(line)
 
 
 def absolute(uri: str) -> str:
     """Return the URI of a store, in which the path of a SQLite file is absolute."""
     database = database_file(uri)
     return f"{SQLITE}{database}{''.join(uri.partition('?')[1:])}" if database else uri
+
+
+def is_server(uri: str) -> bool:
+    """Return whether a URI is that of a server of MLflow's."""
+    return uri.startswith(("http://", "https://"))
 
 
 def database_file(uri: str) -> Path | None:
@@ -140,37 +147,30 @@ def database_file(uri: str) -> Path | None:
     return Path(uri.removeprefix(SQLITE).partition("?")[0]).expanduser().absolute()
 
 
-def read_comparison(home: Path, comparison_id: str) -> dict[str, Any]:
-    """Return the contents of a comparison's file."""
-    contents: dict[str, Any] = json.loads((home / comparison_id / COMPARISON).read_text())
-    return contents
-
-
-def copies(home: Path, comparison_id: str) -> dict[str, dict[str, Any]]:
+def copies(comparison: Comparison) -> dict[str, dict[str, Any]]:
     """Return what is known of the copies of a comparison, by the URI of the store.
 
     `jobs` is the digest of a complete copy; `pages` are the addresses of its charts by experiment,
     without that of the server.
     """
-    file = home / comparison_id / COPIES
+    file = comparison.folder / COPIES
     contents: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
     return contents
 
 
-def keep(home: Path, comparison_id: str, uri: str, jobs: str, pages: Mapping[str, str]) -> None:
+def keep(comparison: Comparison, uri: str, jobs: str, pages: Mapping[str, str]) -> None:
     """Keep in the folder of a comparison what a store has of it; see `copies`."""
-    file = home / comparison_id / COPIES
-    known_copies = copies(home, comparison_id)
-    known_copies[clean.blot(uri)] = {"jobs": jobs, "pages": dict(pages)}
-    draft = file.with_suffix(".draft")
-    draft.write_text(json.dumps(known_copies))
-    os.replace(draft, file)
+    contents = copies(comparison)
+    contents[clean.blot(uri)] = {"jobs": jobs, "pages": dict(pages)}
+    with written_whole(comparison.folder / COPIES) as draft:
+        draft.write(json.dumps(contents).encode())
 
 
-def jobs_digest(comparison: Mapping[str, Any]) -> str:
-    """Return a digest of the keys of a comparison's jobs; empty while one is not known."""
-    keys = [job["key"] for job in comparison["jobs"]]
-    return hashlib.sha256("".join(keys).encode()).hexdigest() if all(keys) else ""
+def jobs_digest(comparison: Comparison) -> str:
+    """Return a digest of the keys of a comparison's jobs; empty unless all of them are done."""
+    keys = comparison.keys
+    is_done = comparison.has_ended
+    return hashlib.sha256("".join(keys).encode()).hexdigest() if is_done else ""
 
 
 def check_store(uri: Any) -> None:
@@ -184,7 +184,7 @@ def check_store(uri: Any) -> None:
             raise ValueError("it is no URI")
         if database := database_file(uri):
             _check_database(database)
-        elif uri.startswith(("http://", "https://")):
+        elif is_server(uri):
             _check_server(uri)
         else:
             import sqlalchemy
@@ -226,58 +226,62 @@ class Copier:
     """Copies a comparison to a store.
 
     Args:
-        home: The folder of comparisons and their records.
-        comparison_id: The id of the comparison.
+        folder: The folder of the comparison.
         uri: The URI of the store.
-        artifacts: Where new experiments keep their artifacts; None for the usual place.
+        artifacts: Where new experiments keep their artifacts; see `begin_copy`.
         steps: Whether each step size has a run; None: in comparisons of few jobs.
 
     Attributes:
-        comparison: The contents of the comparison's file, read anew by `copy_jobs`.
+        comparison: The comparison, read anew by `copy_jobs`.
     """
 
     def __init__(
-        self, home: Path, comparison_id: str, uri: str, artifacts: str | None, steps: bool | None
+        self, folder: Path, uri: str, artifacts: str | None = ARTIFACTS, steps: bool | None = None
     ) -> None:
+        self.comparison = Comparison.read(folder)
+        keep(self.comparison, uri, "", {})  # until it is complete: the next command completes it
         self.client = connect(uri)
         from mlflow import entities
 
         self.entities = entities
-        self.home, self.id, self.uri, self.steps = home, comparison_id, uri, steps
-        self.lock = FileLock(home / RECORDS / ".mlflow.lock")
-        database = database_file(uri)
-        self.artifacts = artifacts or (database and (database.parent / "mlartifacts").as_uri())
-        self.place = names.membership(comparison_id)  # the tag of a job's number
+        self.folder, self.home, self.id = folder, folder.parent, folder.name
+        self.uri, self.steps = uri, steps
+        self.artifacts = None if is_server(uri) else artifacts
+        if self.artifacts and "://" not in self.artifacts:
+            self.artifacts = Path(self.artifacts).expanduser().absolute().as_uri()
+        self.place = names.membership(self.id)  # the tag of a job's number
         self._copied: set[int] = set()  # numbers of jobs
         self._experiments: dict[str, str] = {}  # ids by name
         self._parents: dict[str, str] = {}  # the ids of the comparison's runs by experiment
+        records = record_file(self.home, "").parent
+        records.mkdir(exist_ok=True)
+        self.lock = FileLock(records / ".mlflow.lock")
         with self.lock:  # no other process of this folder writes a run meanwhile
-            file = home / RECORDS / ".mlflow-writer"
+            file = records / ".mlflow-writer"
             if not file.exists():
                 file.write_text(uuid4().hex)
             self.writer = names.WRITER.equals(file.read_text())
-            self.own_tags = {names.WRITER.key: file.read_text(), names.USER.key: os.environ.get("USER", "unknown")}
+            user = os.environ.get("USER", "unknown")
+            self.own_tags = {names.WRITER.key: file.read_text(), names.USER.key: user}
 
     def copy_jobs(self) -> None:
         """Copy the jobs that have a record."""
-        self.comparison = read_comparison(self.home, self.id)
-        for number, job in enumerate(self.comparison["jobs"]):
-            file = self.home / RECORDS / f"{job['key']}.npz"
-            if number not in self._copied and job["key"] and file.exists():
+        self.comparison = Comparison.read(self.folder)
+        for number, job in enumerate(self.comparison.jobs):
+            if number not in self._copied and job.key and record_file(self.home, job.key).exists():
                 with self.lock:
-                    self._copy_job(number, job["key"], job["experiment"], file)
+                    self._copy_job(number, job.key, job.experiment)
                 self._copied.add(number)
 
-    def _copy_job(self, number: int, key: str, experiment: str, file: Path) -> None:
+    def _copy_job(self, number: int, key: str, experiment: str) -> None:
         """Copy a job; if the store has it, its runs get the tag of the comparison alone.
 
         Args:
             number: The number of the job in the comparison.
             key: The key of its record.
             experiment: The name of the experiment.
-            file: The file of the record.
         """
-        record = None
+        record, file = None, record_file(self.home, key)
         memberships = {self.place.key: str(number)}
         for run in self._runs(experiment, names.KEY.equals(key), self.writer):
             if run.info.status == "FAILED":  # the job may have run again, and succeeded
@@ -314,7 +318,7 @@ class Copier:
             context = [entities.InputTag("mlflow.data.context", "training")]
             dataset = entities.Dataset(**record.dataset)
             self.client.log_inputs(scheme, [entities.DatasetInput(dataset, context)])
-        is_small = len(self.comparison["jobs"]) <= MAX_JOBS_WITH_STEPS
+        is_small = len(self.comparison.jobs) <= MAX_JOBS_WITH_STEPS
         step_tags = {key: text for key, text in tags.items() if key != names.KEY.key} | color
         for step in record.steps if (is_small if self.steps is None else self.steps) else ():
             run_id = self._create(experiment, step, names.STEP, step_tags, scheme)
@@ -358,7 +362,7 @@ class Copier:
         """Return the id of the comparison's run in an experiment; a missing one is created."""
         if experiment not in self._parents:
             terms = names.ROLE.equals(names.SWEEP), names.SWEEP_ID.equals(self.id), self.writer
-            record = RunRecord(f"sweep {self.id}", comparison_tags(self.comparison))
+            record = RunRecord(f"sweep {self.id}", self.comparison.run_tags)
             run = next(iter(self._runs(experiment, *terms)), None)
             self._parents[experiment] = (
                 run.info.run_id if run else self._create(experiment, record, names.SWEEP, {})
@@ -385,36 +389,31 @@ class Copier:
 
     def conclude(self) -> None:
         """Copy what belongs to the whole comparison: figures, report, descriptions and views."""
-        pages = {}
-        with self.lock:
-            for experiment in dict.fromkeys(job["experiment"] for job in self.comparison["jobs"]):
-                pages[experiment] = self._describe(experiment)
-                status = STATUSES.get(self.comparison["state"], "KILLED")
-                self.client.set_terminated(self._parent(experiment), status)
-        is_final = self.comparison["state"] != RUNNING
-        keep(self.home, self.id, self.uri, jobs_digest(self.comparison) if is_final else "", pages)
+        from normbench.results.store.runs import sweep_of
 
-    def _describe(self, experiment: str) -> str:
+        records = {key: JobRecord.load(record_file(self.home, key)) for key in self.comparison.keys}
+        sweep, pages = sweep_of([self.comparison], records), {}
+        with self.lock:
+            for experiment in dict.fromkeys(job.experiment for job in self.comparison.jobs):
+                pages[experiment] = self._describe(sweep, experiment)
+                status = STATUSES.get(self.comparison.state, "KILLED")
+                self.client.set_terminated(self._parent(experiment), status)
+        keep(self.comparison, self.uri, jobs_digest(self.comparison), pages)
+
+    def _describe(self, sweep: Any, experiment: str) -> str:
         """Copy the comparison's files and describe its runs; return the address of its charts."""
         from normbench.results.pages import description, views
 
         parent, client = self._parent(experiment), self.client
         page = views.Page(self.id, self._experiment(experiment), parent)
-        others = {job["experiment"] for job in self.comparison["jobs"]} - {experiment}
-        endings = tuple(f"-{clean.name(other)}" for other in others)
-        files = [
-            file
-            for file in sorted((self.home / self.id).iterdir())
-            if file.name.endswith(FILES) and not file.stem.endswith(endings)
-        ]
-        for file in files:
-            client.log_artifact(parent, str(file))
-        sweep = sweep_of(self.home, self.comparison, experiment)
-        if sweep is None:  # no job has a record
+        files = self.comparison.files.get(experiment, [])
+        for name in (*files, FILE):
+            client.log_artifact(parent, str(self.folder / name))
+        if experiment not in sweep.experiments:  # no job has a record
             return page.charts()
         for key, text in views.tags(sweep, experiment, page).items():
             client.set_experiment_tag(page.experiment_id, key, text)
-        pictures = [file.name for file in files if file.match("melt*.png")]
+        pictures = [name for name in files if Path(name).match("melt*.png")]
         text = description.write(sweep, experiment, page, *pictures[:1])
         client.set_tag(parent, names.DESCRIPTION.key, text)
         old_text = client.get_experiment(page.experiment_id).tags.get(names.DESCRIPTION.key, "")
@@ -435,9 +434,9 @@ class Copier:
 
         colors = views.colors(sweep, experiment)
         own = names.ROLE.equals(names.SCHEME), names.SWEEP_ID.equals(self.id), self.writer
-        runs = {run.data.tags[self.place.key]: run for run in self._runs(experiment, *own)}
+        runs = {run.data.tags[names.KEY.key]: run for run in self._runs(experiment, *own)}
         for row in as_rows(sweep.of_role(names.SCHEME, experiment)):
-            run = runs.get(f"{row['place']:.0f}")
+            run = runs.get(row["run_id"])
             if run is None:  # of a reused job
                 continue
             run_id, old_color = run.info.run_id, run.data.tags.get(names.COLOR.key)
@@ -447,27 +446,6 @@ class Copier:
                 for step in self._runs(experiment, names.PARENT.equals(run_id)):
                     self.client.set_tag(step.info.run_id, names.COLOR.key, color)
             self._log(run_id, "tags", [self.entities.RunTag(*tag) for tag in tags.items()])
-
-
-def comparison_tags(comparison: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of a comparison's run."""
-    jobs = {names.JOBS.key: str(len(comparison["jobs"]))}
-    return {**comparison["tags"], **jobs, names.COMMAND.key: comparison["command"]}
-
-
-def sweep_of(home: Path, comparison: Mapping[str, Any], experiment: str) -> Any:
-    """Return the jobs of an experiment that have a record, as a sweep; None without one."""
-    from normbench.results.store import memory
-
-    place, records = names.membership(memory.MEMORY_SWEEP).key, []
-    for number, job in enumerate(comparison["jobs"]):
-        file = home / RECORDS / f"{job['key']}.npz"
-        if job["experiment"] == experiment and file.exists():
-            record = JobRecord.load(file)
-            tags = {names.SWEEP_ID.key: comparison["id"], place: str(number)}
-            scheme = replace(record.scheme, tags={**record.scheme.tags, **tags})
-            records.append(replace(record, scheme=scheme))
-    return memory.sweep(records, comparison_tags(comparison)) if records else None
 
 
 def connect(uri: str) -> Any:
@@ -528,14 +506,14 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
     in_comparison = names.membership(comparison_id).exists
     schemes = search(client, experiments, names.ROLE.equals(names.SCHEME), writer, in_comparison)
     files = {
-        scheme: home / RECORDS / f"{clean.name(scheme.data.tags[names.KEY.key])}.npz"
+        scheme: record_file(home, clean.name(scheme.data.tags[names.KEY.key]))
         for scheme in schemes
         if scheme.info.status in STATUSES.values()
     }
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         list(pool.map(lambda entry: _download(client, *entry), files.items()))
     # It comes last: a comparison that has its file is whole.
-    _download(client, run, home / clean.name(comparison_id) / COMPARISON)
+    _download(client, run, home / clean.name(comparison_id) / FILE)
     return comparison_id
 
 
@@ -565,10 +543,10 @@ def copy(
     home: Path,
     comparison_id: str,
     uri: str,
-    artifacts: str | None = None,
+    artifacts: str | None = ARTIFACTS,
     steps: bool | None = None,
 ) -> str:
-    """Copy a comparison until its state is final, and earlier ones whose copy was cut off.
+    """Copy a comparison until it has ended, and earlier ones whose copy was cut off.
 
     While the comparison is running, what fails is tried again. The arguments are those of
     `begin_copy`.
@@ -576,38 +554,27 @@ def copy(
     Returns:
         An empty text, or one line that says what is missing, why, and the remedy.
     """
-    parent, copier = os.getppid(), None
-    keep(home, comparison_id, uri, "", {})  # until it is complete; the next command completes it
+    copier, folder = None, home / comparison_id
     while True:
-        # Without the process that runs its jobs, a comparison has its last state.
-        is_orphan = os.getppid() != parent
+        is_running = Comparison.read(folder).is_running
         try:
-            if copier is None:
-                copier = Copier(home, comparison_id, uri, artifacts, steps)
+            copier = copier or Copier(folder, uri, artifacts, steps)
             copier.copy_jobs()
-            if copier.comparison["state"] != RUNNING or is_orphan:
+            if not is_running:
                 copier.conclude()
-                for other in _cut_off(home, uri):
-                    copier = Copier(home, other, uri, artifacts, steps)
-                    copier.copy_jobs()
-                    copier.conclude()
+                for other in recorded(home):
+                    is_cut_off = copies(other).get(clean.blot(uri), {}).get("jobs") == ""
+                    if is_cut_off and other.has_ended:
+                        copier = Copier(other.folder, uri, artifacts, steps)
+                        copier.copy_jobs()
+                        copier.conclude()
                 return ""
         except Exception as error:  # of any class: each database driver has its own
-            if read_comparison(home, comparison_id)["state"] != RUNNING or is_orphan:
+            if not is_running:
                 traceback.print_exc()
                 return _incomplete(uri, _reason(error))
             time.sleep(RETRY_SECONDS)
         time.sleep(POLL_SECONDS)
-
-
-def _cut_off(home: Path, uri: str) -> list[str]:
-    """Return the comparisons whose copy in a store was begun and is not complete."""
-    return [
-        folder.name
-        for folder in (file.parent for file in home.glob(f"*/{COPIES}"))
-        if not copies(home, folder.name).get(clean.blot(uri), {"jobs": "-"})["jobs"]
-        and read_comparison(home, folder.name)["state"] != RUNNING
-    ]
 
 
 def _reason(error: BaseException) -> str:

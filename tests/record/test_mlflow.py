@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import sqlite3
-import subprocess
 import time
 import zlib
 from collections import Counter
@@ -16,11 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from normbench import names
 from normbench.datasets.values import UserError
 from normbench.record import mlflow as copying
 from normbench.results.pages.views import VIEW
+from normbench.results.store.comparison_files import FINISHED, LOCK, RUNNING, Comparison, JobEntry
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, RunRecord
 from tests.servers.ports import free_port
@@ -29,10 +30,10 @@ NAME = "two-softmax"  # the experiment
 MLFLOWS = {names.RUN_NAME.key, names.DESCRIPTION.key, names.COLOR.key, names.USER.key}
 
 
-def record(scheme, failure="", step_sizes=(0.1, 1.0)):
-    """Return the record of a job without its descent."""
+def record(scheme, failure="", step_sizes=(0.1, 1.0), points=3):
+    """Return the record of a job without its descent; points: of a history."""
     shared = {"normalizer": scheme, "dataset": "two", "cost": "softmax"}
-    costs = [(names.TRAIN_COST.key, 1.0 / (n + 1), n) for n in range(1200)]
+    costs = [(names.TRAIN_COST.key, 1.0 / (n + 1), n) for n in range(points)]
     final = [(names.FINAL_COST.key, costs[-1][1], 0), (names.LIPSCHITZ.key, 2.0, 0)]
     wrong = [
         (metric.key, 3.0, 0)
@@ -50,9 +51,7 @@ def record(scheme, failure="", step_sizes=(0.1, 1.0)):
     tags = {**shared, **best, names.RECORDED.key: names.DESCENT_ARRAYS}
     if failure:
         tags = {**shared, names.VERDICT.key: names.FAILED, names.REASON.key: "no reason"}
-    fields = JobRecord.__dataclass_fields__
     return JobRecord(
-        **{name: "" for name in ("store", "parent") if name in fields},
         experiment=NAME,
         params={f"option.{n}": str(n) for n in range(120)} | {"normalizer": scheme},
         scheme=RunRecord(scheme, tags, [] if failure else [*costs, *final, *wrong]),
@@ -63,29 +62,29 @@ def record(scheme, failure="", step_sizes=(0.1, 1.0)):
     )
 
 
-def compare(home, comparison_id, schemes, state="finished", written=None):
+def compare(home, comparison_id, schemes, state=FINISHED, written=None):
     """Write a comparison of schemes; a scheme is the key of its job. written: those with a record.
 
     The scheme `broken` fails.
     """
+    started = f"2026-01-0{ord(comparison_id) - 64}T00:00:00+00:00"
     for scheme in schemes if written is None else written:
         failure = "Traceback: no reason" if scheme == "broken" else ""
         record(scheme, failure).save(home / "records" / f"{key(scheme)}.npz")
-    jobs = [{"key": key(name), "experiment": NAME, "reused": False} for name in schemes]
-    contents = {
-        "format": 1,
-        "id": comparison_id,
-        "command": "normbench x",
-        "state": state,
-        "tags": {"git_dirty": "true"},
-        "jobs": jobs,
-    }
-    folder = home / comparison_id
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "draft").write_text(json.dumps(contents))
-    (folder / "draft").replace(folder / "comparison.json")
-    (folder / "melt.png").write_bytes(b"png")
-    (folder / "report.html").write_text("report")
+    comparison = Comparison(
+        home / comparison_id,
+        "normbench x",
+        "",
+        [JobEntry(NAME, key(scheme)) for scheme in schemes],
+        {"git_dirty": "true"},
+        state,
+        started,
+        files={NAME: ["melt.png", "report.html"]},
+    )
+    comparison.write()
+    for name in ("melt.png", "report.html"):
+        (comparison.folder / name).write_text(name)
+    return comparison
 
 
 def key(scheme):
@@ -101,8 +100,9 @@ def tables(tmp_path_factory):
 
 
 @pytest.fixture
-def uri(tables, tmp_path):
-    """The URI of an empty store."""
+def uri(tables, tmp_path, monkeypatch):
+    """The URI of an empty store, in the working folder."""
+    monkeypatch.chdir(tmp_path)
     shutil.copy(tables, tmp_path / "mlflow.db")
     return f"sqlite:///{tmp_path}/mlflow.db"
 
@@ -141,6 +141,7 @@ def histories(client, run):
 def test_everything_arrives_under_its_name(uri, tmp_path):
     home = tmp_path / "outputs"
     compare(home, "A", ["standard", "minmax", "broken"])
+    record("minmax", points=1200).save(home / "records" / f"{key('minmax')}.npz")
     assert copying.copy(home, "A", uri) == ""
     client = copying.connect(uri)
     (sweep,) = runs_of(uri, role="sweep")
@@ -321,7 +322,7 @@ def test_a_store_that_is_away_is_one_line_and_the_next_comparison_completes_it(u
     )
     with pytest.raises(UserError, match=r"tracking.uri=.*connection refused\).*tracking=none"):
         copying.check_store(away)
-    copying.keep(home, "A", uri, "", {})  # as if the file had been away
+    copying.keep(Comparison.read(home / "A"), uri, "", {})  # as if the file had been away
     compare(home, "B", ["minmax"])
     assert copying.copy(home, "B", uri) == ""
     assert counts(uri) == whole(2, comparisons=2)
@@ -378,44 +379,49 @@ def test_a_comparison_is_fetched_as_it_was_and_nothing_is_replaced(uri, tmp_path
     with pytest.raises(ResultsError, match="holds no comparison C; run normbench there first"):
         copying.fetch(uri, elsewhere, "C")
     (tmp_path / "mlartifacts").rename(tmp_path / "moved")
-    with pytest.raises(ResultsError, match=r"--store .*comparison.json cannot be read from .*old"):
+    with pytest.raises(
+        ResultsError, match=r"--store .*npz cannot be read from file:.*its own machine"
+    ):
         copying.fetch(uri, tmp_path / "third")
 
 
 @pytest.mark.commands
 def test_a_second_process_copies_jobs_as_they_are_done(uri, tmp_path):
     home = tmp_path / "outputs"
-    compare(home, "A", ["standard", "minmax"], "running", written=["standard"])
-    copy = copying.begin_copy(home, "A", uri)
-    end = time.monotonic() + 60
-    while counts(uri)["scheme", "FINISHED"] < 1 and time.monotonic() < end:
-        time.sleep(0.2)
-    assert counts(uri)["sweep", "RUNNING"] == 1
-    compare(home, "A", ["standard", "minmax"])
+    compare(home, "A", ["standard", "minmax"], RUNNING, written=["standard"])
+    with FileLock(home / "A" / LOCK):
+        copy = copying.begin_copy(home, "A", uri)
+        wait_for(uri, "scheme", "FINISHED")
+        assert counts(uri)["sweep", "RUNNING"] == 1
+        comparison = compare(home, "A", ["standard", "minmax"])
     assert copy.finish() == ""
     assert counts(uri) == whole(2)
-    assert not (tmp_path / "mlflow.db-wal").exists()  # the file alone is whole
     assert copying.begin_copy(home, "A", uri).process is None
-    assert list(copying.copies(home, "A")[uri]["pages"]) == [NAME]
-    (tmp_path / "mlflow.db").unlink()
-    assert copying.publish(home, "A", uri) == ""
-    assert counts(uri) == whole(2)
+    assert list(copying.copies(comparison)[uri]["pages"]) == [NAME]
+    other = f"sqlite:///{tmp_path}/other.db"
+    copying.publish(home, "A", other)
+    assert not (tmp_path / "other.db-wal").exists()  # the file alone is whole
+    (tmp_path / "other.db").unlink()
+    assert copying.begin_copy(home, "A", other).finish() == ""
+    assert counts(other) == whole(2)
 
 
 @pytest.mark.commands
 def test_a_copy_ends_with_the_command_that_was_killed(uri, tmp_path):
     home = tmp_path / "outputs"
-    compare(home, "A", ["standard", "minmax"], "running", written=["standard"])
-    words = "import sys; from pathlib import Path; from normbench.record import mlflow as copying;"
-    words += "print(copying.begin_copy(Path(sys.argv[1]), 'A', sys.argv[2]).process.pid)"
-    program = [os.sys.executable, "-c", words, str(home), uri]
-    subprocess.run(program, check=True, capture_output=True)
-    end = time.monotonic() + 60
-    while counts(uri)["sweep", "KILLED"] < 1 and time.monotonic() < end:
-        time.sleep(0.2)
+    compare(home, "A", ["standard", "minmax"], RUNNING, written=["standard"])
+    with FileLock(home / "A" / LOCK):
+        copy = copying.begin_copy(home, "A", uri)
+        wait_for(uri, "scheme", "FINISHED")
+    assert copy.finish() == ""
     assert counts(uri)["sweep", "KILLED"] == counts(uri)["scheme", "FINISHED"] == 1
-    compare(home, "A", ["standard", "minmax"], "stopped", written=[])
-    record("minmax").save(home / "records" / f"{key('minmax')}.npz")
     compare(home, "A", ["standard", "minmax"])
     assert copying.copy(home, "A", uri) == ""
     assert counts(uri) == whole(2)
+
+
+def wait_for(uri, role, status):
+    end = time.monotonic() + 60
+    while not counts(uri)[role, status]:
+        assert time.monotonic() < end
+        time.sleep(0.2)
