@@ -15,6 +15,7 @@ from normbench.results.safe import clean
 from normbench.results.store.comparison_files import Comparison, recorded
 from normbench.results.store.errors import ResultsError
 
+DEFAULT_STORE = "sqlite:///mlflow.db"
 LOOPBACK_HOST, PORT = "127.0.0.1", 5000
 POLL_SECONDS, ANSWER_SECONDS = 0.2, 2.0
 
@@ -31,14 +32,14 @@ def links(comparison: Comparison, uri: str, base: str) -> list[str]:
     return [f"{experiment}: {base}/{page}" for experiment, page in copy["pages"].items()]
 
 
-def serve(home: Path, uri: str, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
+def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
     """Serve MLflow's UI until Ctrl-C, and print the links to the last copy once it answers.
 
     If the store is a server, the links are printed and nothing is started.
 
     Args:
         home: The folder of comparisons.
-        uri: The URI of the store.
+        uri: The URI of the store; None for that of the latest comparison with a copy.
         host: The address that the server listens on.
         port: Its port.
 
@@ -48,6 +49,8 @@ def serve(home: Path, uri: str, host: str = LOOPBACK_HOST, port: int = PORT) -> 
     Raises:
         ResultsError: The port is in use.
     """
+    latest = next((other.tracking for other in recorded(home) if other.tracking), DEFAULT_STORE)
+    uri = uri or latest
     base = clean.without_user(uri.rstrip("/")) if is_server(uri) else f"http://{host}:{port}"
     lines = next(filter(None, (links(other, uri, base) for other in recorded(home))), [base])
     if is_server(uri):
@@ -69,7 +72,10 @@ def serve(home: Path, uri: str, host: str = LOOPBACK_HOST, port: int = PORT) -> 
         # Without the proxies of the environment, which do not know this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         while lines and server.poll() is None:
-            with suppress(OSError), opener.open(f"http://{host}:{port}/health", None, ANSWER_SECONDS):
+            with (
+                suppress(OSError),
+                opener.open(f"http://{host}:{port}/health", None, ANSWER_SECONDS),
+            ):
                 print(*lines, sep="\n", flush=True)
                 lines = []
             time.sleep(POLL_SECONDS)

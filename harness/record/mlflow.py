@@ -37,8 +37,9 @@ from normbench.results.store.looks import look
 
 COPIES = ".mlflow.json"  # the file in the folder of a comparison that says what was copied where
 ARTIFACTS = "mlartifacts"  # the folder of artifacts, in the working folder
+AUTO = "auto"  # runs of step sizes in comparisons of at most so many jobs
 STATUSES = {"finished": "FINISHED", "failed": "FAILED"}  # of MLflow, by a comparison's state
-MAX_JOBS_WITH_STEPS = 30  # of a comparison; a larger one has no run for each step size
+MAX_JOBS_WITH_STEPS = 30
 PER_CALL = {"params": 100, "tags": 100, "metrics": 1000}  # limits of MLflow
 POLL_SECONDS, RETRY_SECONDS = 0.1, 5.0
 TIMEOUT = 5.0  # seconds until a server answers, before the first job
@@ -84,7 +85,7 @@ def begin_copy(
     comparison_id: str,
     uri: str,
     artifacts: str | None = ARTIFACTS,
-    steps: bool | None = None,
+    steps: bool | str = AUTO,
     again: bool = False,
 ) -> Copying:
     """Begin to copy a comparison, which may be running: each job is copied once it has a record.
@@ -95,7 +96,7 @@ def begin_copy(
         uri: The URI of MLflow's store.
         artifacts: The folder or the URI of the artifacts of new experiments; None lets MLflow
             choose, and a server always chooses.
-        steps: Whether each step size has a run; None: in comparisons of few jobs.
+        steps: Whether each step size has a run; `auto`: in comparisons of few jobs.
         again: Whether a comparison that was copied before is looked for in the store.
 
     Returns:
@@ -229,14 +230,14 @@ class Copier:
         folder: The folder of the comparison.
         uri: The URI of the store.
         artifacts: Where new experiments keep their artifacts; see `begin_copy`.
-        steps: Whether each step size has a run; None: in comparisons of few jobs.
+        steps: Whether each step size has a run; `auto`: in comparisons of few jobs.
 
     Attributes:
         comparison: The comparison, read anew by `copy_jobs`.
     """
 
     def __init__(
-        self, folder: Path, uri: str, artifacts: str | None = ARTIFACTS, steps: bool | None = None
+        self, folder: Path, uri: str, artifacts: str | None = ARTIFACTS, steps: bool | str = AUTO
     ) -> None:
         self.comparison = Comparison.read(folder)
         keep(self.comparison, uri, "", {})  # until it is complete: the next command completes it
@@ -320,7 +321,7 @@ class Copier:
             self.client.log_inputs(scheme, [entities.DatasetInput(dataset, context)])
         is_small = len(self.comparison.jobs) <= MAX_JOBS_WITH_STEPS
         step_tags = {key: text for key, text in tags.items() if key != names.KEY.key} | color
-        for step in record.steps if (is_small if self.steps is None else self.steps) else ():
+        for step in record.steps if (is_small if self.steps == AUTO else self.steps) else ():
             run_id = self._create(experiment, step, names.STEP, step_tags, scheme)
             self.client.set_terminated(run_id)
         if record.failure:
@@ -544,7 +545,7 @@ def copy(
     comparison_id: str,
     uri: str,
     artifacts: str | None = ARTIFACTS,
-    steps: bool | None = None,
+    steps: bool | str = AUTO,
 ) -> str:
     """Copy a comparison until it has ended, and earlier ones whose copy was cut off.
 
