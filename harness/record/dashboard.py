@@ -17,7 +17,7 @@ from normbench.results.store.errors import ResultsError
 
 DEFAULT_STORE = "sqlite:///mlflow.db"
 LOOPBACK_HOST, PORT = "127.0.0.1", 5000
-POLL_SECONDS, ANSWER_SECONDS = 0.2, 2.0
+ATTEMPT_SECONDS, ANSWER_SECONDS = 0.2, 2.0
 
 
 def links(comparison: Comparison, uri: str, base: str) -> list[str]:
@@ -78,7 +78,7 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
             ):
                 print(*lines, sep="\n", flush=True)
                 lines = []
-            time.sleep(POLL_SECONDS)
+            time.sleep(ATTEMPT_SECONDS)
         return server.wait()
     except KeyboardInterrupt:
         return 0

@@ -30,7 +30,14 @@ from filelock import FileLock
 from normbench import names
 from normbench.datasets.values import UserError
 from normbench.results.safe import clean
-from normbench.results.store.comparison_files import FILE, Comparison, record_file, recorded
+from normbench.results.store.comparison_files import (
+    FAILED,
+    FILE,
+    FINISHED,
+    Comparison,
+    record_file,
+    recorded,
+)
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, RunRecord, written_whole
 from normbench.results.store.looks import look
@@ -38,10 +45,10 @@ from normbench.results.store.looks import look
 COPIES = ".mlflow.json"  # the file in the folder of a comparison that says what was copied where
 ARTIFACTS = "mlartifacts"  # the folder of artifacts, in the working folder
 AUTO = "auto"  # runs of step sizes in comparisons of at most so many jobs
-STATUSES = {"finished": "FINISHED", "failed": "FAILED"}  # of MLflow, by a comparison's state
+STATUSES = {FINISHED: "FINISHED", FAILED: "FAILED"}  # of MLflow, by a comparison's state
 MAX_JOBS_WITH_STEPS = 30
 PER_CALL = {"params": 100, "tags": 100, "metrics": 1000}  # limits of MLflow
-POLL_SECONDS, RETRY_SECONDS = 0.1, 5.0
+PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
 TIMEOUT = 5.0  # seconds until a server answers, before the first job
 PARALLEL_DOWNLOADS = 8
 NICENESS = 10  # of the copy, so that jobs go first
@@ -575,7 +582,7 @@ def copy(
                 traceback.print_exc()
                 return _incomplete(uri, _reason(error))
             time.sleep(RETRY_SECONDS)
-        time.sleep(POLL_SECONDS)
+        time.sleep(PAUSE_SECONDS)
 
 
 def _reason(error: BaseException) -> str:

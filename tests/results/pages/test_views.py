@@ -1,174 +1,117 @@
-"""The saved chart views, the descriptions and the verdicts that MLflow's pages show."""
+"""The saved chart views, the colours and the descriptions that MLflow's pages show."""
 
 import base64
 import json
-import socket
 import zlib
+from dataclasses import replace
+from importlib import resources
 
 import pytest
 
 from normbench import names
-from normbench.command.results.commands import main
-from normbench.costs import softmax
-from normbench.datasets import make_dataset
-from normbench.engine.settings import Settings
-from normbench.normalizers import PCASphere
-from normbench.recording.store.writer import Store, Writer
-from normbench.results.figures.base import style
-from normbench.results.pages import dashboard, description, view
-from normbench.results.pages.publishing import publish
-from normbench.results.store import runs, saved_views
-from normbench.results.store.runs import Sweep, load
-from tests.recorded import TWO, points, write_sweep
+from normbench.results.pages import description, views
+from normbench.results.store.looks import looks
+from normbench.results.store.runs import sweep_of
+from tests.record.made import NAME, compare, key, record
 
-WRONG = names.final_metric(names.TRAIN_MISCLASSIFICATIONS).column
+PAGE = views.Page("A", "7", "run")
+WRONG = names.FINAL_MISCLASSIFICATIONS.column
 
 
-def test_a_state_is_packed_as_mlflow_unpacks_it(three):
-    shown = view.state(three.sweep, three.name)
-    text = saved_views.compress_state(shown)
-    assert text.startswith("deflate;eN")  # zlib at its best compression, in base64
-    unpacked = json.loads(zlib.decompress(base64.b64decode(text.split(";", 1)[1])))
-    assert unpacked == json.loads(json.dumps(shown))
+@pytest.fixture
+def sweep(tmp_path):
+    """Three schemes, the last of which has the normalizer of the second."""
+    comparison = compare(tmp_path, "A", ["standard", "pca_sphere", "other"], written=[])
+    records = {key(name): record(name) for name in ("standard", "pca_sphere")}
+    again = record("pca_sphere")
+    records[key("other")] = replace(again, params={**again.params, "normalizer.ridge": "1"})
+    records[key("pca_sphere")].params["normalizer.ridge"] = "0"
+    return sweep_of([comparison], records)
 
 
-def test_the_cost_on_a_log_axis_comes_first(three):
-    shown = view.state(three.sweep, three.name)
-    first = shown["compareRunSections"][0]
-    cards = [card for card in shown["compareRunCharts"] if card["metricSectionId"] == first["uuid"]]
-    assert [card["metricKey"] for card in cards[:2]] == ["train/cost", "train/misclassifications"]
-    assert [card["scaleType"] for card in cards[:2]] == ["log", "log"]
-    assert {card["type"] for card in cards} == {"LINE"}
-    sections = [(section["name"], section["display"]) for section in shown["compareRunSections"]]
-    assert sections == [
-        *(("best step sizes", True), ("step runs", True), ("theory", False)),
-        *((name, False) for name in ("final values", "time", "quartiles over the starts")),
-    ]
-    steps = view.state(three.sweep, three.name, names.STEP)["compareRunSections"]
-    assert steps[0]["name"] == "every step size"
-    runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
-    runs.loc[runs["role"] == names.SCHEME, WRONG] = 0.0  # a count of 0 has no logarithm
-    chosen = view.state(Sweep(three.uri, "sweep-1", runs), three.name)
-    assert chosen["compareRunSections"][0]["name"] == "shown step sizes"
-    assert [card["scaleType"] for card in chosen["compareRunCharts"][:2]] == ["log", "linear"]
+def charts_of(state, section):
+    cards = [c for c in state["compareRunCharts"] if c["metricSectionId"] == section]
+    return {card["metricKey"]: card for card in cards}
 
 
-def test_runs_stand_in_the_order_of_the_jobs(two):
-    """So the first scheme of the command keeps its name in a chart's legend, of two lines."""
-    sweep = load(two.uri, "a")
-    shown = view.state(sweep, TWO)
-    assert shown["orderByAsc"]
-    assert shown["orderByKey"] == view.sort_key("a")
-    client, key = two.writer.client, names.membership("a").key
-    for wanted in (["StandardScaler", "MinMaxScaler"], ["MinMaxScaler", "StandardScaler"]):
-        for number, word in enumerate(wanted):
-            client.set_tag(two.runs["a", word], key, str(number))
-        place = [sweep.of_role("sweep")["experiment_id"].iloc[0]]
-        order = [f"{shown['orderByKey']} ASC"]
-        found = client.search_runs(place, shown["searchFilter"], order_by=order)
-        assert [run.data.tags["normalizer"] for run in found] == wanted
+def test_the_cost_on_a_log_axis_comes_first_and_every_metric_has_one_chart(sweep):
+    for role, heading in ((names.SCHEME, "best step sizes"), (names.STEP, "every step size")):
+        state = views.state(sweep, NAME, "A", role)
+        sections = [(s["name"], s["display"]) for s in state["compareRunSections"]]
+        assert sections[0] == (heading, True)
+        assert sections[-2:] == [("theory", False), ("final values", False)]
+        cards = charts_of(state, "best step sizes")
+        assert list(cards) == [names.TRAIN_COST.key, names.TRAIN_MISCLASSIFICATIONS.key]
+        kinds = [(card["type"], card["scaleType"], card["xAxisKey"]) for card in cards.values()]
+        assert kinds == [("LINE", "log", "step")] * 2
+        (bar,) = charts_of(state, "theory").values()
+        assert (bar["type"], bar["metricKey"]) == ("BAR", names.LIPSCHITZ.key)
+        columns = sweep.of_role(role).dropna(axis="columns", how="all")
+        metrics = {c.removeprefix("metrics.") for c in columns if c.startswith("metrics.")}
+        keys = [card["metricKey"] for card in state["compareRunCharts"]]
+        assert metrics <= set(keys)
+        assert len(keys) == len(set(keys))
+        hidden = {c["metricKey"] for c in state["compareRunCharts"] if c["deleted"]}
+        assert hidden == {names.STEP_SIZE.key, names.GRID_STEP_SIZE.key}
+    chosen = replace(sweep, runs=sweep.runs.assign(**{names.STEP_CHOSEN.column: "true", WRONG: 0}))
+    state = views.state(chosen, NAME, "A", names.SCHEME)
+    assert state["compareRunSections"][0]["name"] == "shown step sizes"
+    scales = [card["scaleType"] for card in charts_of(state, "best step sizes").values()]
+    assert scales == ["log", "linear"]  # a count of 0 has no logarithm
 
 
-@pytest.mark.parametrize("role", ["scheme", "step"])
-def test_every_metric_has_one_chart_in_a_section(three, role):
-    shown = view.state(three.sweep, three.name, role)
-    rows = three.sweep.of_role(role).dropna(axis="columns", how="all")
-    metrics = {name.removeprefix("metrics.") for name in rows if name.startswith("metrics.")}
-    cards = shown["compareRunCharts"]
-    assert len({card["uuid"] for card in cards}) == len(cards)
-    assert metrics <= {card["metricKey"] for card in cards}
-    sections = {section["uuid"] for section in shown["compareRunSections"]}
-    assert {card["metricSectionId"] for card in cards if not card["deleted"]} == sections
+def test_final_values_of_the_grid_are_drawn_over_its_step_sizes(sweep):
+    grid = names.grid(names.TRAIN_COST)
+    runs = sweep.runs.assign(**{grid.column: 1.0, names.GRID_STEP_SIZE.column: -1.0})
+    card = charts_of(views.state(replace(sweep, runs=runs), NAME, "A", "scheme"), "step runs")
+    assert list(card) == [grid.key]
+    assert card[grid.key]["selectedXAxisMetricKey"] == names.GRID_STEP_SIZE.key
+    assert card[grid.key]["scaleType"] == "log"
 
 
-def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
-    assert set(view.tags(three.sweep, three.name)) == {
-        "mlflow.sharedViewState.sweep-1",
-        "mlflow.sharedViewState.sweep-1-steps",
-    }
-    monkeypatch.setattr(saved_views, "MAX_VIEW_LENGTH", 10)
-    assert view.tags(three.sweep, three.name) == {}
+def test_the_template_names_metrics_that_are_recorded():
+    template = json.loads(resources.files(views.__package__).joinpath("views.json").read_text())
+    declared = {metric.key for metric in vars(names).values() if isinstance(metric, names.Metric)}
+    declared |= {names.grid(metric).key for metric in names.HISTORIES}
+    patterns = [name for section in template["sections"] for name in section["metrics"]]
+    patterns += [*template["axes"], *template["logarithmic"], *template["series"]]
+    assert {name for name in patterns if "*" not in name} <= declared
 
 
-def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(tmp_path):
-    dataset = make_dataset("five", *points(5), class_names=["no", "yes"], source="-")
-    schemes = [("pca_sphere", PCASphere(ridge=10.0**-n)) for n in range(3)]
-    settings = Settings((0.1, 1.0), iterations=2, theory="none")
-    made = write_sweep(tmp_path, dataset, softmax, schemes, settings, "five-softmax")
-    assert made.sweep.of_role("scheme")["tags.mlflow.runColor"].nunique() == 1
-    parent = made.sweep.of_role("sweep")["run_id"].iloc[0]
-    publish(Writer(Store.at(made.uri, None, tmp_path)), made.sweep, {made.name: parent})
-    after = load(made.uri, "sweep-1")
-    schemes = after.of_role("scheme")
-    looks = style.looks(list(schemes["normalizer"]))
-    assert list(schemes["tags.mlflow.runColor"]) == [look.color for look in looks]
-    colors = dict(zip(schemes["run_id"], schemes["tags.mlflow.runColor"]))
-    for row in after.of_role("step").to_dict("records"):
-        assert row["tags.mlflow.runColor"] == colors[row["parent"]]
+def test_a_view_is_packed_as_mlflow_unpacks_it_unless_it_is_too_long(sweep, monkeypatch):
+    tags = views.tags(sweep, NAME, PAGE)
+    assert list(tags) == ["mlflow.sharedViewState.A", "mlflow.sharedViewState.A-steps"]
+    packed = json.loads(tags["mlflow.sharedViewState.A"])["state"]
+    text = zlib.decompress(base64.b64decode(packed.removeprefix("deflate;")))
+    assert json.loads(text) == views.state(sweep, NAME, "A", "scheme")
+    monkeypatch.setattr(views, "MAX_VIEW_LENGTH", 10)
+    assert views.tags(sweep, NAME, PAGE) == {}
 
 
-@pytest.mark.sqlite("a dashboard that is begun here")
-def test_a_link_holds_the_search_until_a_view_is_there(images):
-    before = dashboard.link(images.sweep, images.name, port=7)
-    assert before.startswith("http://127.0.0.1:7/#/experiments/")
-    assert "searchFilter=tags.role%20%3D%20%27scheme%27" in before
-    writer = Writer(Store.at(images.uri, None, images.folder))
-    parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
-    publish(writer, load(images.uri, "sweep-1"), {images.name: parent})
-    after = dashboard.link(load(images.uri, "sweep-1"), images.name)
-    assert "viewStateShareKey=sweep-1" in after
-    assert "searchFilter" not in after  # MLflow would drop the view for it
-    tags = writer.client.get_run(parent).data.tags
-    assert writer.experiment_tags(images.name)[names.DESCRIPTION.key] == tags[names.DESCRIPTION.key]
-    assert "What do standard and pca_sphere make of the points" in tags[names.DESCRIPTION.key]
+def test_runs_of_one_normalizer_get_the_figures_shades(sweep):
+    shades = [look.color for look in looks(["standard", "pca_sphere", "pca_sphere"])]
+    names_ = ("standard", "pca_sphere", "other")
+    assert views.colors(sweep, NAME) == dict(zip(map(key, names_), shades))
+    assert len(set(shades)) == 3
 
 
-def test_a_description_of_ones_own_stays(images):
-    writer = Writer(Store.at(images.uri, None, images.folder))
-    refused = {"long": "x" * 10**6}  # by the store: it is left out
-    writer.tag_experiment(images.name, {names.DESCRIPTION.key: "mine", **refused})
-    publish(
-        writer,
-        load(images.uri, "sweep-1"),
-        {images.name: images.sweep.of_role("sweep")["run_id"].iloc[0]},
+def test_a_description_has_the_answer_first_then_the_picture_the_table_and_links(sweep):
+    text = description.write(sweep, NAME, PAGE, "melt.png")
+    assert text.index("Comparison A: **") < text.index("](get-artifact?path=melt.png&run_uuid=run)")
+    assert text.index("![") < text.index("| scheme | verdict |") < text.index("`normbench x`")
+    assert PAGE.charts() in text
+    assert PAGE.charts("step") in text
+    assert "(#/experiments/7/runs/run/artifacts/report.html" in text
+    assert text.endswith(f"*{description.SIGNED}.*")
+    assert "![" not in description.write(sweep, NAME, PAGE)
+
+
+def test_a_long_description_of_a_scheme_is_cut_and_signed(sweep):
+    row = sweep.of_role(names.SCHEME).iloc[0].to_dict()
+    short = description.of_scheme(row, "A")
+    assert short.startswith(
+        "**standard** on two-softmax: converged at step size 1, in comparison A"
     )
-    assert writer.experiment_tags(images.name)[names.DESCRIPTION.key] == "mine"
-    assert "long" not in writer.experiment_tags(images.name)
-
-
-def test_a_description_has_the_table_the_command_and_no_password(three):
-    text = description.write(three.sweep, three.name)
-    assert "| scheme | verdict |" in text
-    assert "`normbench tracking.uri=postgresql://me:***@host/db`" in text
-    assert "artifacts/report.html" in text
-    assert description.SIGNED in text
-    assert "secret" not in text
-    assert "![" not in text
-    run_id = three.sweep.of_role(names.SWEEP)["run_id"].iloc[0]
-    drawn = description.write(three.sweep, three.name, "melt.png")
-    assert f"](get-artifact?path=melt.png&run_uuid={run_id})" in drawn
-    assert drawn.index("![") < drawn.index("| scheme |")
-
-
-@pytest.mark.sqlite("a dashboard that is begun here")
-def test_a_port_that_is_taken_is_told_of(images, capsys):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert main(["dashboard", "--store", images.uri, "--port", str(port)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"normbench: --port {port}: cannot be used on 127.0.0.1 (Address")
-    assert told.err.endswith("choose another port with --port\n")
-
-
-def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
-    sweep = Sweep("http://me:secret@host:5000", "sweep-1", three.sweep.runs)
-    monkeypatch.setattr(runs, "last_sweep_ids", lambda store: ("sweep-1", "sweep-1"))
-    monkeypatch.setattr(runs, "load", lambda *_: sweep)
-    monkeypatch.setattr(Sweep, "has_tag", lambda *_: True)
-    assert main(["dashboard", "--store", sweep.store]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"{three.name}: http://host:5000/#/experiments/")
-    assert "secret" not in told
+    long = description.of_scheme(row | {names.EXPLANATION.column: "y" * 9999}, "A")
+    assert len(long) == description.MAX_DESCRIPTION_LENGTH
+    assert long.endswith(f"y\n\n*{description.SIGNED}.*")
