@@ -76,7 +76,7 @@ def test_who_has_an_account_records_and_reads(command, tmp_path, guarded):
     ]
     for table in shown:
         assert table.returncode == 0, table.stderr
-    assert list(guarded.artifacts.rglob("path.npz"))
+    assert list(guarded.artifacts.rglob("*.npz"))
     told_nowhere(tmp_path, SECRET, done, again, *shown)
     told_nowhere(guarded.folder, SECRET)
 

@@ -443,8 +443,10 @@ def _fetch(options: argparse.Namespace) -> int:
     if not options.store:
         raise ResultsError("fetch: names no MLflow; add --store URI")
     ids = getattr(options, "sweep", None) or [None]
-    for sweep_id in [ids] if isinstance(ids, str) else ids:
-        mlflow.fetch(options.store, options.home, sweep_id)
+    ids = [ids] if isinstance(ids, str) else ids
+    fetched = [mlflow.fetch(options.store, options.home, sweep_id) for sweep_id in ids]
+    if options.command in OF_RUNS and not options.where:
+        options.sweep = fetched
     return 0
 
 
@@ -461,9 +463,9 @@ def _profile(options: argparse.Namespace) -> int:
 
 def _dashboard(options: argparse.Namespace) -> int:
     """Serve MLflow's page of the copy until it is stopped."""
-    from normbench.results.pages.dashboard import serve
+    from normbench.record.dashboard import serve
 
-    return serve(options.store, options.host, options.port)
+    return serve(options.home, options.store, options.host, options.port)
 
 
 OF_RUNS = ("show", "table", "theory", "figure", "report")  # which begin with `_sweep`

@@ -91,6 +91,7 @@ class Sweep(Sweeper):
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
         self.is_new_home = not self.folder.parent.exists()
         self.comparison: Comparison | None = None  # once it is started
+        self.copying: mlflow.Copying | None = None  # to MLflow
         self.lock: FileLock | None = None  # of its folder
         self.workers: launching.Workers | None = None  # the processes of joblib
         self.drawing = Drawing()
@@ -232,7 +233,8 @@ class Sweep(Sweeper):
         Raises:
             UserError: The folder or MLflow's store cannot be used.
         """
-        tracking = str(self.spec.plain_settings["tracking"]["uri"])
+        tracking_settings = self.spec.plain_settings["tracking"]
+        tracking = str(tracking_settings["uri"])
         tracking = "" if tracking == NO_TRACKING else tracking
         if tracking:
             mlflow.check_store(tracking)
@@ -260,7 +262,8 @@ class Sweep(Sweeper):
             ) from error
         self.comparison = earlier
         if tracking:
-            mlflow.begin_copy(place.parent, place.name, tracking)
+            artifacts, steps = tracking_settings["artifacts"], tracking_settings["steps"]
+            self.copying = mlflow.begin_copy(place.parent, place.name, tracking, artifacts, steps)
         return earlier
 
     def _prepare_processes(self, jobs: int) -> None:
@@ -388,7 +391,7 @@ class Sweep(Sweeper):
             comparison.end(comparison_files.FAILED if is_failed else comparison_files.FINISHED)
         if output_error:
             raise SweepError(f"{output_error}; every job is recorded: normbench results draws them")
-        if comparison.tracking and (copy_error := mlflow.finish()):
+        if self.copying and (copy_error := self.copying.finish()):
             raise SweepError(copy_error)
         if not failures:
             return 0
