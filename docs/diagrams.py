@@ -36,7 +36,7 @@ class Arrow(NamedTuple):
 ROOM_BOXES = {
     "command": Box(2, 0, "command\nHydra: settings, sweeps", 3.0),
     "comparison": Box(6.5, 0, "comparison\ncompare(), load()", 2.8),
-    "recording": Box(3.2, 1.3, "recording\nwrites MLflow", 2.6),
+    "record": Box(3.2, 1.3, "record\nfiles, copied to MLflow", 2.6),
     "job": Box(2.2, 2.6, "job\none scheme, all step sizes", 3.2),
     "measures": Box(0.4, 3.9, "measures\nwhat to find out", 2.4),
     "theory": Box(2.9, 3.9, "theory\nwhat to expect", 2.2),
@@ -50,14 +50,14 @@ ROOM_BOXES = {
     "results.figures": Box(6.5, 2.6, "figures", 1.5),
     "results.answer": Box(8.7, 2.6, "answer", 1.5),
     "results.compare": Box(7.6, 3.9, "compare\nstatistics", 1.8),
-    "results.store": Box(7.9, 6.5, "store\nreads MLflow", 1.9),
+    "results.store": Box(7.9, 6.5, "store\nreads records", 1.9),
 }
 ARROWS = [
-    Arrow("command", "recording"),
+    Arrow("command", "record"),
     Arrow("command", "results.report"),
-    Arrow("comparison", "recording"),
+    Arrow("comparison", "record"),
     Arrow("comparison", "results.report"),
-    Arrow("recording", "job"),
+    Arrow("record", "job"),
     Arrow("job", "measures"),
     Arrow("job", "theory"),
     Arrow("measures", "engine"),
@@ -81,7 +81,7 @@ ROAD = {
     "scheme": Box(9, 0, "4 scheme\nfitted on training points", 2.5),
     "descent": Box(9, 1.5, "5 descent\nall step sizes and starts", 2.5),
     "findings": Box(6, 1.5, "6 findings\nverdicts, finer steps, theory", 2.5),
-    "record": Box(3, 1.5, "7 record\nwritten, and read back", 2.5),
+    "record": Box(3, 1.5, "7 record\none file, copied to MLflow", 2.5),
     "results": Box(0, 1.5, "8 results\ntables, figures, report", 2.5),
     "mistake": Box(0, -1.2, "exit 2\nnothing recorded", 2.5),
 }
@@ -102,18 +102,15 @@ STATES = {
     "recorded": Box(8.5, 0, "recorded", 1.8),
     "checkpointed": Box(4, 1.7, "checkpointed", 2.1),
     "failed": Box(0, 1.7, "failed", 1.7),
-    "kept": Box(8.5, 1.7, "kept in outputs/", 2.3),
 }
 STATE_ARROWS = [
     Arrow("missing", "descending", "the command", bend=-0.15, below=-0.3),
     Arrow("descending", "missing", "killed early", bend=-0.15, below=0.3),
-    Arrow("descending", "recorded", "written and read back"),
+    Arrow("descending", "recorded", "its file is written"),
     Arrow("descending", "checkpointed", "stopped, killed", bend=-0.25, aside=-0.85),
     Arrow("checkpointed", "descending", "the same command", bend=-0.25, aside=1),
     Arrow("descending", "failed", "an error", aside=-0.3, below=0.12),
     Arrow("failed", "missing", "the same command"),
-    Arrow("descending", "kept", "the store is away", aside=0.45, below=0.1),
-    Arrow("kept", "recorded", "the same command"),
 ]
 HALF_HEIGHT = 0.36
 
