@@ -1,4 +1,4 @@
-"""Copies of several folders on MLflow's server with PostgreSQL: whole, once, and read from there."""
+"""Copies of two folders on MLflow's server with PostgreSQL: whole, once, and read from there."""
 
 import time
 
