@@ -372,8 +372,8 @@ def _memory(name: str, value: Any) -> Any:
 
 
 def _is_drawn(params: Mapping[str, Any]) -> bool:
-    """Return whether a seed draws the start."""
-    return params.get("start") in RANDOM_STARTS
+    """Return whether a seed draws the start, or may: null is random under some schemes."""
+    return str(params.get("start")) in (*RANDOM_STARTS, "None")
 
 
 def _has_model(params: Mapping[str, Any]) -> bool:

@@ -138,7 +138,6 @@ OF_PAGES = {
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("with_store")
 @pytest.mark.parametrize("name", OF_PAGES)
 def test_a_picture_of_the_pages_is_what_its_command_draws(command, tmp_path, name):
     words, numbers = OF_PAGES[name]
@@ -171,7 +170,6 @@ def make_spam(folder, points=4601):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("with_store")
 def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
     words = ["experiment=exercises/spam", f"data_dir={tmp_path}", "iterations=5"]
     missing = command(*words)

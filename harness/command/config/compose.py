@@ -162,15 +162,16 @@ class JobSpec:
         digests = {names.FINGERPRINT.key: self.keys.job, names.DESCENT.key: self.keys.descent}
         return {**self.tags, **digests}
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the choices and settings that are recorded, by their full names.
+    def recorded_parameters(self) -> dict[str, Any]:
+        """Return `parameters` with the start that `null` stands for before a scheme is known."""
+        if self.plain_settings["start"] is not None:
+            return self.parameters()
+        return self.parameters() | {"start": _default_start_name(self.plain_settings)}
 
-        `start=null` is given as the start that it stands for before a scheme is known.
-        """
+    def parameters(self) -> dict[str, Any]:
+        """Return the choices and settings that are recorded, by their full names."""
         # The tags hold the name of each choice; `flatten` gives only the settings inside a choice.
         values = {**self.tags, **flatten(self.plain_settings)}
-        if values["start"] is None:
-            values["start"] = _default_start_name(self.plain_settings)
         rows = {name: settings.find_setting(name) for name in values}
         return {
             name: _canonical(name, values[name])

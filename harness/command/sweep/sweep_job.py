@@ -109,7 +109,7 @@ def _compute(spec: JobSpec, progress: Progress) -> tuple["JobRecord", str]:
     from normbench.record import outcome
 
     header = outcome.RecordHeader(
-        spec.experiment, spec.parameters(), {**spec.record_tags, **task.find_log_tags()}
+        spec.experiment, spec.recorded_parameters(), {**spec.record_tags, **task.find_log_tags()}
     )
     try:
         if spec.plain_settings["reuse"]:
@@ -118,7 +118,7 @@ def _compute(spec: JobSpec, progress: Progress) -> tuple["JobRecord", str]:
                 return judged, ""
         progress.phase("reads the data")
         job = spec.job()
-        header = _with_start(header, spec, job)
+        header = with_start(header, spec, job)
         progress.begin(job.settings.records)
         seconds = spec.plain_settings["checkpoint"]
         descent_file = (
@@ -136,7 +136,7 @@ def _compute(spec: JobSpec, progress: Progress) -> tuple["JobRecord", str]:
         return outcome.of_failure(header, error), failure
 
 
-def _with_start(header: "RecordHeader", spec: JobSpec, job: "Job") -> "RecordHeader":
+def with_start(header: "RecordHeader", spec: JobSpec, job: "Job") -> "RecordHeader":
     """Return the header of a job's record with what the built job determines: start and notes."""
     params, tags = dict(header.params), dict(header.tags)
     if spec.plain_settings["start"] is None:

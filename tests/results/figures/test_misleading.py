@@ -29,7 +29,7 @@ def without_steps(three, count):
     runs = three.sweep.runs.copy()
     schemes = runs.index[runs["role"] == names.SCHEME][:count]
     runs[names.GRIDLESS.column] = pd.Series("true", index=schemes)
-    return Sweep(three.uri, "sweep-1", runs)
+    return Sweep(three.home, "sweep-1", runs)
 
 
 @pytest.mark.parametrize("name", ["step_sizes", "phase_diagram"])
@@ -184,6 +184,6 @@ def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
 def test_what_is_lacking_has_the_reason_of_its_note(three, note, name, told, monkeypatch):
     runs = three.sweep.runs.assign(**{names.NOTE.column: note})
     monkeypatch.setattr(drawing, "figure", lambda *_: None)
-    message = drawing.missing_figure_message(Sweep(three.uri, "sweep-1", runs), name)
+    message = drawing.missing_figure_message(Sweep(three.home, "sweep-1", runs), name)
     assert told in message
     assert ("theory=full" in message) == (told == "by size")

@@ -127,7 +127,7 @@ def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
 
 def test_where_everything_diverged_there_is_no_figure(three):
     lost = three.sweep.runs.assign(verdict="diverged")
-    lost = type(three.sweep)(three.uri, "sweep-1", lost)
+    lost = type(three.sweep)(three.home, "sweep-1", lost)
     assert step_sizes.make(lost, three.name, material.Options()) is None
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from normbench.results.report import profile
-from normbench.results.store import runs as reader
 from normbench.results.store.errors import ResultsError
 from tests.results.compare.test_comparisons import table
 from tests.results.made import repeated, runs
@@ -19,8 +18,9 @@ def told(monkeypatch, capsys):
 
     def of(sweeps, *options, ids=None, **more):
         last = next(iter(sweeps))
-        monkeypatch.setattr(reader, "load", lambda store, sweep_id: sweeps[sweep_id])
-        monkeypatch.setattr(reader, "last_sweep_ids", lambda store: (last, last))
+        monkeypatch.setattr(
+            profile.state, "read", lambda home, ids: (sweeps[ids[0] if ids else last], [])
+        )
         profile.print_profile("-", ids or [], *(options or ("1e-2", "iterations")), **more)
         return capsys.readouterr().out
 
