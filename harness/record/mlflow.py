@@ -6,7 +6,6 @@ record and the id of the folder that wrote it, and it is ended last: a run that 
 off, and is written anew. So a copy may be killed at any moment and made again.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -111,8 +110,9 @@ def begin_copy(
     """
     uri, database = absolute(uri), database_file(uri)
     comparison = Comparison.read(home / comparison_id)
-    is_copied = copies(comparison).get(clean.blot(uri), {}).get("jobs") == jobs_digest(comparison)
-    if is_copied and not again and (database is None or database.exists()):
+    is_copied = copies(comparison).get(clean.blot(uri), {}).get("jobs") == comparison.keys
+    is_there = database is None or database.exists()
+    if is_copied and is_there and comparison.has_ended and not again:
         return Copying(uri, None)
     arguments = json.dumps([str(home), comparison_id, artifacts, steps])
     process = subprocess.Popen(
@@ -158,27 +158,25 @@ def database_file(uri: str) -> Path | None:
 def copies(comparison: Comparison) -> dict[str, dict[str, Any]]:
     """Return what is known of the copies of a comparison, by the URI of the store.
 
-    `jobs` is the digest of a complete copy; `pages` are the addresses of its charts by experiment,
-    without that of the server.
+    `jobs` are the keys of its jobs, empty until the copy is complete; `pages` are the addresses of
+    its charts by experiment, without that of the server.
     """
     file = comparison.folder / COPIES
     contents: dict[str, dict[str, Any]] = json.loads(file.read_text()) if file.exists() else {}
     return contents
 
 
-def keep(comparison: Comparison, uri: str, jobs: str, pages: Mapping[str, str]) -> None:
+def keep(
+    comparison: Comparison,
+    uri: str,
+    jobs: Sequence[str] = (),
+    pages: Mapping[str, str] | None = None,
+) -> None:
     """Keep in the folder of a comparison what a store has of it; see `copies`."""
     contents = copies(comparison)
-    contents[clean.blot(uri)] = {"jobs": jobs, "pages": dict(pages)}
+    contents[clean.blot(uri)] = {"jobs": list(jobs), "pages": dict(pages or {})}
     with written_whole(comparison.folder / COPIES) as draft:
         draft.write(json.dumps(contents).encode())
-
-
-def jobs_digest(comparison: Comparison) -> str:
-    """Return a digest of the keys of a comparison's jobs; empty unless all of them are done."""
-    keys = comparison.keys
-    is_done = comparison.has_ended
-    return hashlib.sha256("".join(keys).encode()).hexdigest() if is_done else ""
 
 
 def check_store(uri: Any) -> None:
@@ -247,7 +245,7 @@ class Copier:
         self, folder: Path, uri: str, artifacts: str | None = ARTIFACTS, steps: bool | str = AUTO
     ) -> None:
         self.comparison = Comparison.read(folder)
-        keep(self.comparison, uri, "", {})  # until it is complete: the next command completes it
+        keep(self.comparison, uri)  # until it is complete: the next command completes it
         self.client = connect(uri)
         from mlflow import entities
 
@@ -406,7 +404,8 @@ class Copier:
                 pages[experiment] = self._describe(sweep, experiment)
                 status = STATUSES.get(self.comparison.state, "KILLED")
                 self.client.set_terminated(self._parent(experiment), status)
-        keep(self.comparison, self.uri, jobs_digest(self.comparison), pages)
+        jobs = self.comparison.keys if self.comparison.has_ended else []
+        keep(self.comparison, self.uri, jobs, pages)
 
     def _describe(self, sweep: Any, experiment: str) -> str:
         """Copy the comparison's files and describe its runs; return the address of its charts."""
@@ -571,7 +570,7 @@ def copy(
             if not is_running:
                 copier.conclude()
                 for other in recorded(home):
-                    is_cut_off = copies(other).get(clean.blot(uri), {}).get("jobs") == ""
+                    is_cut_off = copies(other).get(clean.blot(uri), {}).get("jobs") == []
                     if is_cut_off and other.has_ended:
                         copier = Copier(other.folder, uri, artifacts, steps)
                         copier.copy_jobs()

@@ -260,7 +260,7 @@ def test_a_store_that_is_away_is_one_line_and_the_next_comparison_completes_it(u
     )
     with pytest.raises(UserError, match=r"tracking.uri=.*connection refused\).*tracking=none"):
         copying.check_store(away)
-    copying.keep(Comparison.read(home / "A"), uri, "", {})  # as if the file had been away
+    copying.keep(Comparison.read(home / "A"), uri)  # as if the file had been away
     compare(home, "B", ["minmax"])
     assert copying.copy(home, "B", uri) == ""
     assert counts(uri) == whole(2, comparisons=2)
@@ -353,8 +353,10 @@ def test_a_copy_ends_with_the_command_that_was_killed(uri, tmp_path):
         wait_for(uri, "scheme", "FINISHED")
     assert copy.finish() == ""
     assert counts(uri)["sweep", "KILLED"] == counts(uri)["scheme", "FINISHED"] == 1
-    compare(home, "A", ["standard", "minmax"])
-    assert copying.copy(home, "A", uri) == ""
+    with FileLock(home / "A" / LOCK):  # the same command again
+        copy = copying.begin_copy(home, "A", uri)
+        compare(home, "A", ["standard", "minmax"])
+    assert copy.finish() == ""
     assert counts(uri) == whole(2)
 
 

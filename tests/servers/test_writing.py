@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Copies of several folders on a server with PostgreSQL: whole, once, and read from there."""
+=======
+"""Copies of two folders on MLflow's server with PostgreSQL: whole, once, and read from there."""
+>>>>>>> q8
 
 import time
 

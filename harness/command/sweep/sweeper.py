@@ -332,10 +332,12 @@ class Sweep(Sweeper):
         with suppress(OSError):
             if self.comparison is not None:
                 is_stopped = isinstance(error, (KeyboardInterrupt, SystemExit))
-                self.comparison.end(
-                    comparison_files.STOPPED if is_stopped else comparison_files.FAILED
-                )
+                if self.comparison.state == comparison_files.RUNNING:
+                    self.comparison.end(
+                        comparison_files.STOPPED if is_stopped else comparison_files.FAILED
+                    )
                 return
+            self._release()
             self.folder.rmdir()
             if self.is_new_home:
                 self.folder.parent.rmdir()
