@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Copies of several folders on a server with PostgreSQL: whole, once, and read from there."""
-=======
 """Copies of two folders on MLflow's server with PostgreSQL: whole, once, and read from there."""
->>>>>>> q8
 
 import time
 
