@@ -13,6 +13,7 @@ METRICS, TAGS, PARAMS = (
     "tags.",
     "params.",
 )  # prefixes of a key, in the columns of a table of runs
+HOME = "outputs"  # the folder of comparisons and of their records, unless another one is named
 FIT_ON = f"{PARAMS}dataset.fit_on"  # the points whose statistics the schemes learn: train or all
 ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start", "direction"
 LAYER, WEIGHT_SET = "layer", "set of weights"
@@ -362,7 +363,6 @@ LOG = Tag("log_file", "the file of what it printed, of a job that a queue ran")
 def membership(sweep_id: str) -> Tag:
     """Return the tag of the number of a job in a sweep, on the run of its scheme."""
     return Tag(f"sweep.{sweep_id}", "the number of the job in that sweep")
-
 
 
 # Of a sweep.

@@ -95,7 +95,7 @@ def _place(comparison: Comparison, home: Path) -> str:
     # Its figures are drawn here: those of others may be anything.
     comparison.files, comparison.figures = {}, []
     if comparison.state == comparison_files.RUNNING:
-        comparison.state = comparison_files.STOPPED
+        comparison.state = comparison_files.INTERRUPTED
     for number in count(1):
         comparison.folder = home / (old_id if number == 1 else f"{old_id}-{number}")
         if not comparison.folder.exists():

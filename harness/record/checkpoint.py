@@ -18,7 +18,7 @@ Array = NDArray[Any]
 T = TypeVar("T")
 FOLDER = "checkpoints"  # in the home of comparisons
 MAX_AGE = 30 * 86400.0  # seconds after which a checkpoint is removed
-CODE = "code"
+CODE_ENTRY = "code"
 SAVING_INTERVAL = 20  # the shortest interval, in units of the time that one saving takes
 
 
@@ -52,7 +52,7 @@ class DescentFile:
             arrays: The state, from which `restore` of `resume` builds it again.
         """
         saving_began = time.monotonic()
-        content: dict[str, Any] = {CODE: np.array(code_digest()), **arrays}
+        content: dict[str, Any] = {CODE_ENTRY: np.array(code_digest()), **arrays}
         if not any(array.dtype.hasobject for array in arrays.values()):  # these need pickle
             try:
                 with written_whole(self.file) as draft:
@@ -78,7 +78,7 @@ class DescentFile:
         try:
             with self.file.open("rb") as stream, np.load(stream, allow_pickle=False) as packed:
                 arrays = {name: packed[name] for name in packed.files}
-            if str(arrays.pop(CODE)) != code_digest():
+            if str(arrays.pop(CODE_ENTRY)) != code_digest():
                 raise ValueError("it is of other code or other versions of libraries")
             return restore(arrays)
         except FileNotFoundError:

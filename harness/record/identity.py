@@ -27,8 +27,8 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import normbench
 from normbench import choices
+from normbench.record.provenance import PLACES
 from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, identity_params
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine,
@@ -213,7 +213,7 @@ def _digest_of_code(module: str) -> str:
     if root == "sklearn":
         return version("scikit-learn")
     if root == "normbench":  # found without an import, which would load scikit-learn
-        places = [Path(folder).joinpath(*path) for folder in normbench.__path__]
+        places = [folder.joinpath(*path) for folder in PLACES]
         files = [
             file for place in places for file in [*place.glob("*.py"), place.with_suffix(".py")]
         ]

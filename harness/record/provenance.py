@@ -9,10 +9,12 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
-import normbench
 from normbench import names
 
 SOURCE_FOLDER = Path(__file__).resolve().parents[2]  # of a checkout
+HARNESS = Path(__file__).resolve().parents[1]  # the folder of the package, when it is installed
+# Where its modules are; in a checkout some rooms are beside it.
+PLACES = (HARNESS, SOURCE_FOLDER) if (SOURCE_FOLDER / "pyproject.toml").is_file() else (HARNESS,)
 ROOMS = ("", "costs", "datasets", "optimizers", "results")  # the folders of the package
 CODE_SUFFIXES = (".py", ".js", ".jinja")
 
@@ -36,9 +38,8 @@ def provenance_tags() -> dict[str, str]:
 def code_digest() -> str:
     """Return a digest of the code of this project, and of the versions of its libraries."""
     digest = hashlib.sha256(repr(sorted(_versions().items())).encode())
-    folders = [Path(place) / room for place in normbench.__path__ for room in ROOMS]
-    # In a checkout the first place holds the other rooms beside it.
-    for folder in dict.fromkeys(folders):
+    folders = [place / room for place in PLACES for room in ROOMS]
+    for folder in folders:
         if folder != SOURCE_FOLDER:
             for file in sorted(folder.rglob("*")):
                 if file.suffix in CODE_SUFFIXES:

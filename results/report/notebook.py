@@ -24,7 +24,6 @@ from normbench.results.report import inline
 from normbench.results.report import page as report
 from normbench.results.safe import clean
 from normbench.results.store import runs, state
-from normbench.results.store.comparison_files import HOME
 from normbench.results.store.errors import ResultsError
 
 # The columns of `Comparison.frame`, by the metrics of the histories.
@@ -271,7 +270,7 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:8]
 
 
-def load(sweep: str = "last", folder: str | Path = HOME) -> Comparison:
+def load(sweep: str = "last", folder: str | Path = names.HOME) -> Comparison:
     """Load a recorded comparison.
 
     Args:

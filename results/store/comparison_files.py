@@ -17,11 +17,11 @@ from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import written_whole
 
-HOME = "outputs"
 FILE, LOCK = "comparison.json", ".lock"
 OLD_DATABASE = Path("mlflow.db")  # where results were recorded before records were files
 COMPARISON_FORMAT = 1
-RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
+RUNNING, FINISHED, INTERRUPTED = "running", "finished", "stopped"
+FAILED = names.FAILED
 COMPLETE = "was stopped after its last job: every job is recorded, and nothing runs again"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
-CONDITION = re.compile(
+CONDITION_PATTERN = re.compile(
     r"(params|tags|metrics)\.[`\"]?([\w./]+)[`\"]?\s*(=|!=|<=|>=|<|>|like)\s*('[^']*'|\"[^\"]*\"|\S+)",
     re.IGNORECASE,
 )
@@ -37,7 +37,7 @@ def parse(where: str) -> Callable[[JobRecord], bool]:
     """
     conditions = []
     for text in re.split(r"\s+and\s+", where.strip(), flags=re.IGNORECASE):
-        condition = CONDITION.fullmatch(text.strip())
+        condition = CONDITION_PATTERN.fullmatch(text.strip())
         if condition is None:
             raise ResultsError(
                 f"--where {where}: {text} is no condition; write it as in "
@@ -83,7 +83,7 @@ def remedy(where: str, recorded: Iterable[JobRecord]) -> str:
     """
     jobs = [_values(record) for record in recorded]
     sentences = []
-    for collection, name in dict.fromkeys(group[:2] for group in CONDITION.findall(where)):
+    for collection, name in dict.fromkeys(group[:2] for group in CONDITION_PATTERN.findall(where)):
         values = sorted({str(job[collection][name]) for job in jobs if name in job[collection]})
         if values:
             sentences.append(f"{collection}.{name} is {_listed(values, ' or ')} there")

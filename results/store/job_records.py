@@ -18,7 +18,7 @@ import numpy as np
 
 Entry = tuple[str, float, int]  # a metric's name, its value, its step
 HEADER = "header"  # the member that holds all of a record but its arrays
-FAILED = "failed"  # a member of the record of a failed job alone
+FAILURE = "failure"  # a member of the record of a failed job alone
 FORMAT = 1
 MAX_BYTES = 1 << 34  # of a record, unpacked
 
@@ -94,7 +94,7 @@ class JobRecord:
         fields = {**vars(self), "arrays": {}, "scheme": asdict(self.scheme)}
         header = {"format": FORMAT, **fields, "steps": [asdict(step) for step in self.steps]}
         encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        members = {FAILED: np.empty(0)} if self.failure else {}
+        members = {FAILURE: np.empty(0)} if self.failure else {}
         members |= {
             f"{name}/{key}": array
             for name, named_arrays in self.arrays.items()
@@ -127,7 +127,7 @@ class JobRecord:
         with np.load(file, allow_pickle=False) as members:
             fields = json.loads(members[HEADER].tobytes())
             first_parts = dict.fromkeys(name.partition("/")[0] for name in members.files)
-        records = tuple(name for name in first_parts if name not in (HEADER, FAILED))
+        records = tuple(name for name in first_parts if name not in (HEADER, FAILURE))
         if (number := fields.pop("format")) != FORMAT:
             raise ValueError(f"its format is {number}")
         scheme, *steps = (_run(run) for run in [fields["scheme"], *fields["steps"]])
@@ -145,7 +145,7 @@ def is_finished(file: Path) -> bool:
             names = archive.namelist()
     except (OSError, BadZipFile):
         return False
-    return f"{HEADER}.npy" in names and f"{FAILED}.npy" not in names
+    return f"{HEADER}.npy" in names and f"{FAILURE}.npy" not in names
 
 
 @dataclass(frozen=True)

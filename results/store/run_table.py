@@ -46,7 +46,7 @@ def tabulate(comparisons: Iterable[Comparison], records: Mapping[str, JobRecord]
             if record.experiment not in begun:
                 begun.add(record.experiment)
                 run = RunRecord(comparison.id, comparison.run_tags)
-                run_id = f"{comparison.id}/{record.experiment}"
+                run_id = Line(f"{comparison.id}/{record.experiment}")
                 of_experiment.append(_row(run_id, run, names.SWEEP) | {"started": started})
             for row in _rows_of_job(key, record):
                 row |= {names.SWEEP_ID.column: comparison.id, "started": started}

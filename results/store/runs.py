@@ -31,7 +31,7 @@ STATUS = {
     comparison_files.RUNNING: "RUNNING",
     comparison_files.FINISHED: "FINISHED",
     comparison_files.FAILED: "FAILED",
-    comparison_files.STOPPED: "KILLED",
+    comparison_files.INTERRUPTED: "KILLED",
 }
 QUERY = "query"  # takes the place of a sweep's id
 Arrays = dict[str, NDArray[Any]]  # the arrays of one record by key
@@ -322,7 +322,7 @@ def sweeps(home: Path) -> pd.DataFrame:
         lacks = len(comparison.jobs) - len(comparison.keys)
         status = comparison.state
         if status == comparison_files.RUNNING and not comparison.is_running:
-            status = comparison_files.STOPPED
+            status = comparison_files.INTERRUPTED
         rows += [
             {
                 "sweep": comparison.id,

@@ -217,9 +217,7 @@ def test_a_constant_of_the_engine_and_a_library_are_of_the_code(tmp_path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "version", lambda name: f"99 of {name}")
         assert provenance.code_digest.__wrapped__() != known
-    monkeypatch.setattr(
-        provenance.normbench, "__path__", [*provenance.normbench.__path__, tmp_path]
-    )
+    monkeypatch.setattr(provenance, "PLACES", (*provenance.PLACES, tmp_path))
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "new.py").write_text("EXTRA = 1")
     assert provenance.code_digest.__wrapped__() != known

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NoReturn
 
+from normbench import names
 from normbench.results.figures import NAMES
-from normbench.results.store.comparison_files import HOME
 from normbench.results.store.errors import ResultsError
 from normbench.synonyms import OPENING_FLAGS, flag_of
 
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     store.add_argument(
         "--folder",
         metavar="HOME",
-        default=HOME,
+        default=names.HOME,
         dest="home",
         help="the folder of comparisons and of their records (%(default)s)",
     )

@@ -62,8 +62,8 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
     outcome = {"key": spec.keys.key, "reused": False, "failure": "", "reason": ""}
     # An equal job in another process waits here, to take this one's record.
     with folder.claim(spec.home, spec.keys) if reuses else nullcontext(), progress:
-        known = folder.find(spec.home, spec.keys, spec.parameters()) if reuses else None
-        if known is None:
+        recorded_key = folder.find(spec.home, spec.keys, spec.parameters()) if reuses else None
+        if recorded_key is None:
             record, failure = _compute(spec, progress)
             progress.phase("writes the record")
             outcome |= {"failure": failure}
@@ -73,8 +73,8 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
             except OSError as error:
                 reason = f"{spec.home}: cannot be written ({error.strerror or error})"
                 outcome |= {"failure": "disk", "reason": reason}
-    if known is not None:
-        outcome |= {"key": known, "reused": True}
+    if recorded_key is not None:
+        outcome |= {"key": recorded_key, "reused": True}
         progress.end("reused")
     else:
         progress.end(f"failed: {outcome['reason']}" if outcome["failure"] else "done")

@@ -334,7 +334,7 @@ class Sweep(Sweeper):
                 is_stopped = isinstance(error, (KeyboardInterrupt, SystemExit))
                 if self.comparison.state == comparison_files.RUNNING:
                     self.comparison.end(
-                        comparison_files.STOPPED if is_stopped else comparison_files.FAILED
+                        comparison_files.INTERRUPTED if is_stopped else comparison_files.FAILED
                     )
                 return
             self._release()

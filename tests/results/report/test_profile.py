@@ -147,17 +147,17 @@ def test_schemes_inside_a_network_are_no_other_schemes_of_the_points():
 
 
 @pytest.mark.parametrize("ids", [["one"], ["one", "two"]])
-def test_what_is_left_out_of_several_sweeps_is_told_of_each(monkeypatch, told, ids):
+def test_what_is_left_out_of_several_sweeps_is_told_of_each(monkeypatch, told, capsys, ids):
     sweeps = {
-        name: replace(sweep(a=2.0, b=1.0), left_out=[f"{name} lacks a run."])
+        name: replace(sweep(a=2.0, b=1.0), left_out=(f"{name} lacks a run.",))
         for name in ("one", "two")
     }
+    told({"-": sweep(a=1.0)})
     monkeypatch.setattr(
-        profile.state, "read", lambda store, ids: (sweeps[ids[0]], [f"{ids[0]} was read."])
+        profile.state, "read", lambda home, ids: (sweeps[ids[0]], [f"{ids[0]} was read."])
     )
-    monkeypatch.setattr(profile.state, "state_of", lambda sweep: sweep)
-    monkeypatch.setattr(profile.state, "sentences", lambda states: [f"{len(states)} have ended."])
-    text = told({"-": sweep(a=1.0)}, ids=ids)
-    for line in ("one lacks a run.", "two lacks a run.", "2 have ended."):
+    profile.print_profile("-", ids, "1e-2", "iterations")
+    text = capsys.readouterr().out
+    for line in ("one lacks a run.", "two lacks a run."):
         assert (f"\n{line}\n" in text) == (len(ids) == 2)
     assert ("one was read." in text) == (len(ids) == 1)

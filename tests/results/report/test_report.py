@@ -15,7 +15,6 @@ from normbench.results.report import captions, files
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
 from normbench.results.store import memory
-from normbench.results.store.runs import Sweep
 from tests.results.compare.test_heldout import splits
 from tests.results.made import repeated, runs, tagged
 
@@ -131,8 +130,8 @@ def test_settings_stand_as_one_types_them():
 
 def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
-    other = Page(report.render(Sweep(three.home, "sweep-1", runs), drawn={}))
-    assert '"which_step":"shown"' in report.render(Sweep(three.home, "sweep-1", runs), drawn={})
+    other = Page(report.render(replace(three.sweep, runs=runs), drawn={}))
+    assert '"which_step":"shown"' in report.render(replace(three.sweep, runs=runs), drawn={})
     for words in ("each scheme stands at its {} step size", "each at its {} step"):
         assert words.format("best") in page.text
         assert words.format("shown") in other.text
@@ -185,7 +184,7 @@ def test_names_from_data_are_never_markup(three):
     runs["experiment"] = bad
     runs["tags.explanation"] = bad
     runs["params.note"] = bad
-    page = Page(report.render(Sweep(three.home, "sweep-1", runs), drawn={}))
+    page = Page(report.render(replace(three.sweep, runs=runs), drawn={}))
     assert len(page.all("script")) <= 2
     assert page.text.count(bad) >= 5
 
@@ -195,7 +194,7 @@ def test_figures_draw_names_as_text(three):
     bad = "<script>$x$</script>"
     runs = three.sweep.runs.copy()
     runs["label"] = runs["label"].replace("standard", bad)
-    page = Page(report.render(Sweep(three.home, "sweep-1", runs)))
+    page = Page(report.render(replace(three.sweep, runs=runs)))
     assert len(page.all("script")) <= 2
 
 

@@ -116,8 +116,8 @@ def test_a_filter_finds_schemes_with_their_steps_and_comparisons(tmp_path, recor
     assert len(runs.load_query(tmp_path, "params.normalizer like '%a%'").of_role("scheme")) == 2
     with pytest.raises(ResultsError, match=r"finds no job in .*tags\.normalizer is minmax or"):
         runs.load_query(tmp_path, "tags.normalizer = 'zca'")
-    with pytest.raises(ResultsError, match=r"no run has tags\.norm; did you mean tags\.normalizer"):
-        runs.load_query(tmp_path, "tags.norm = 'zca'")
+    with pytest.raises(ResultsError, match=r"no run has tags\.normalise; did you mean tags\.norm"):
+        runs.load_query(tmp_path, "tags.normalise = 'zca'")
     with pytest.raises(ResultsError, match=r"^--where nonsense: nonsense is no condition"):
         runs.load_query(tmp_path, "nonsense")
 
