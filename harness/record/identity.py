@@ -43,7 +43,7 @@ LIST_MARKS = str.maketrans("", "", "[]()' \"")  # removed from the text of a lis
 BESIDE_DATA = ("dataset", "dataset.data_dir", "dataset.folds", "dataset.repeats")
 # Settings by which the seed of the split draws points; without them it draws none.
 DRAWING_POINTS = ("test_fraction", "points", "augment", "outliers")
-TARGET = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")  # the dotted path of a component
+DOTTED_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")  # the dotted path of a component
 COMPONENTS = ("dataset", "cost", "normalizer", "optimizer", "model")
 
 
@@ -194,7 +194,7 @@ def _targets(value: Any) -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for entry in value:
             yield from _targets(entry)
-    elif isinstance(value, str) and TARGET.fullmatch(value):
+    elif isinstance(value, str) and DOTTED_PATH.fullmatch(value):
         yield value
 
 

@@ -173,10 +173,8 @@ def _findings(
     """
     grid_findings = summarize_grid(steps, chosen)
     recorded_names = [name for name, dependency in valid.items() if dependency != STEP_VERDICTS]
-    metrics, tags = (
-        {name: values[name] for name in recorded_names if name in values}
-        for values in (last, job.scheme.tags)
-    )
+    metrics = {name: last[name] for name in recorded_names if name in last}
+    tags = {name: job.scheme.tags[name] for name in recorded_names if name in job.scheme.tags}
     # Of a metric with several values, all are taken.
     series = {
         name: (np.array([*points]), np.array([*points.values()]))

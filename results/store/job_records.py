@@ -94,14 +94,15 @@ class JobRecord:
         fields = {**vars(self), "arrays": {}, "scheme": asdict(self.scheme)}
         header = {"format": FORMAT, **fields, "steps": [asdict(step) for step in self.steps]}
         encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        members = {FAILURE: np.empty(0)} if self.failure else {}
+        members: dict[str, Any] = {HEADER: encoded}
+        members |= {FAILURE: np.empty(0)} if self.failure else {}
         members |= {
             f"{name}/{key}": array
             for name, named_arrays in self.arrays.items()
             for key, array in named_arrays.items()
         }
         with written_whole(file) as draft:
-            np.savez_compressed(draft, **{HEADER: encoded, **members})
+            np.savez_compressed(draft, **members)
 
     @classmethod
     def load(cls, file: Path) -> "JobRecord":

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
@@ -112,7 +112,8 @@ class Sweep(Sweeper):
             jobs, earlier = self._jobs(grid)
             recorded_keys = [self._find(job) for job in jobs]
             if earlier and not _has_only(earlier, jobs, recorded_keys):
-                earlier = self._release()  # of other data or other code
+                self._release()  # of other data or other code
+                earlier = None
                 jobs = [replace(job, folder=self.folder) for job in jobs]
             if None in recorded_keys:
                 self._prepare_processes(len(jobs))
@@ -416,7 +417,7 @@ def _has_only(
     )
 
 
-def _refuse_missing(outcomes: Sequence[Mapping[str, Any]]) -> None:
+def _refuse_missing(outcomes: Sequence[dict[str, Any]]) -> None:
     """Raise `SweepError` where jobs are neither recorded nor failed, with the reason."""
     missing = [outcome for outcome in outcomes if outcome["failure"] in (LOST, "disk")]
     if missing:
