@@ -9,12 +9,9 @@ PIP := -m pip --disable-pip-version-check install --quiet --quiet --progress-bar
 # Tests that ask each library for what it is here for: arrays, solvers, tables, files, a store,
 # figures.
 OF_LIBRARIES := tests/test_compare.py tests/normalizers/test_decomposition.py \
-	tests/engine/test_curvature.py tests/recording/test_store.py \
+	tests/engine/test_curvature.py tests/record/test_folder.py \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
 	tests/results/figures/test_figures.py
-# The tests of what is recorded, read, taken up again and deleted: of a file and of a server.
-OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py leftovers.py) \
-	tests/results/pages/test_view.py tests/command/test_delete.py
 # Makes a virtual environment. One that is there keeps its Python, whatever python3 is by now; one
 # whose Python cannot install is made anew, whole.
 define environment
@@ -36,7 +33,7 @@ PYTEST := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n $(PROCESSES) --dist worksteal
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow shell test-all test-server whole check mutants bench docs dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow shell test-all whole check mutants bench docs dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -96,7 +93,7 @@ leaderboard: $(READY) ## every scheme on every bundled data set, and who is fast
 	$(VENV)/bin/normbench results profile --out outputs/leaderboard
 
 measured: $(READY) ## after make textbook and make gallery: what they measured, for the documentation
-	@$(PYTHON) docs/measured.py sqlite:///mlflow.db
+	@$(PYTHON) docs/measured.py outputs
 
 test: $(TESTS) ## the quick tests
 	$(PYTEST) -m "not slow and not commands"
@@ -122,9 +119,6 @@ shell: $(TESTS) ## the golden commands: what they print, record, draw and leave
 test-all: $(TESTS) ## make test and make slow in one run, as CI does: collected and begun once
 	$(PYTEST) -m "not whole"
 
-test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
-	$(PYTEST) --store server $(OF_RECORDS)
-
 whole: $(TESTS) ## 400 generated mistakes, every fault, a hundred kills, every kernel, sentence and long study: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole
 
@@ -148,5 +142,5 @@ bench: $(TESTS) ## ours beside the textbook's loop, PyTorch and JAX (those that 
 	mkdir -p outputs
 	$(PYTHON) -m tests.benchmarks --json outputs/bench.json
 
-clean: ## remove .venv and caches; recorded runs stay
+clean: ## remove .venv and caches; what is recorded stays
 	rm -rf $(VENV) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache *.egg-info

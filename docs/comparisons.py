@@ -29,7 +29,7 @@ from normbench.results.studies import study_table
 from normbench.settings import CACHE
 
 RECORDS = Path("outputs/docs-comparisons")
-STORE_FILE = Path("mlflow.db")  # where `make textbook` and `make gallery` record
+HOME = Path("outputs")  # where `make textbook` and `make gallery` record
 STUDY_FOLDERS = ("textbook", "exercises", "lecture", "notes", "research")
 TABLE_FILE = "my.csv"
 BESIDE = "beside/reports"  # copied to the folder of the built pages
@@ -38,7 +38,7 @@ AT_ONCE = 2
 # What commands load, each of which is a fork of a process that has loaded it.
 COMMANDS_MODULES = (
     *("normbench.command.entry", "normbench.command.sweep.line", "normbench.job"),
-    *("normbench.recording.store.writer", "normbench.results.report.terminal"),
+    *("normbench.record.outcome", "normbench.results.report.terminal"),
     *("jinja2", "sklearn.datasets"),
 )
 
@@ -195,24 +195,24 @@ def run(words: list[str], folder: Path, log: Path) -> None:
     main(words)
 
 
-def record(command: str) -> str:
-    """Run a command in its folder, unless it is recorded there; return the store."""
+def record(command: str) -> Path:
+    """Run a command in its folder, unless it is recorded there; return the home of its record."""
     folder = folder_of(command)
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / TABLE_FILE)
     log = (folder / "log").resolve()
-    words = [*shlex.split(command)[1:], "figures=[]"]
+    words = [*shlex.split(command)[1:], "figures=[]", "tracking=none"]
     process = get_context("fork").Process(target=run, args=(words, folder, log))
     process.start()
     process.join()
     if process.exitcode:
         raise RuntimeError(f"{command}: exit code {process.exitcode}\n{log.read_text()}")
-    return f"sqlite:///{folder.resolve()}/mlflow.db"
+    return folder.resolve() / "outputs"
 
 
 def draw(command: str, folder: Path) -> None:
     """Record a command's comparison; write its report and its figures' pictures into a folder."""
-    comparison = load(store=record(command))
+    comparison = load(folder=record(command))
     for name, report in REPORTS.items():
         if report.command == command:
             comparison.report(folder / BESIDE / f"{name}.html")
@@ -228,12 +228,10 @@ def load_modules() -> None:
 
 def draw_studies(folder: Path) -> None:
     """Draw the first figure of each study that the working folder has recorded, as it stands."""
-    if not STORE_FILE.is_file():
-        return
     guide = (CONF / "experiment" / "README.md").read_text()
     for group in STUDY_FOLDERS:
         try:
-            sweeps, _ = study_table.last_sweeps(f"sqlite:///{STORE_FILE.resolve()}", group)
+            sweeps, _ = study_table.last_sweeps(HOME, group)
         except ResultsError:  # none of this group is recorded
             continue
         for name, sweep in sweeps.items():

@@ -1,4 +1,4 @@
-"""Write what the studies measured: `python docs/measured.py STORE`, see `make measured`.
+"""Write what the studies measured: `python docs/measured.py HOME`, see `make measured`.
 
 The file stands in the repository, so that `make docs` shows measured numbers without running forty
 studies. Tests run the studies and compare (`tests/test_gallery.py`, `tests/test_studies.py`,
@@ -22,12 +22,12 @@ HEAD = (
 )
 
 
-def measured(store: str, folder: str) -> dict[str, list[dict[str, str]]]:
+def measured(home: Path, folder: str) -> dict[str, list[dict[str, str]]]:
     """Return what the recorded studies of a folder measured, by `FOLDER/STUDY`.
 
     A row a number that the study expects; of a study without such numbers, a row a scheme.
     """
-    sweeps, _ = study_table.last_sweeps(store, folder)
+    sweeps, _ = study_table.last_sweeps(home, folder)
     numbers: dict[str, list[dict[str, str]]] = {}
     for name, sweep in sorted(sweeps.items()):
         rows: list[dict[Any, Any]] = as_rows(
@@ -41,12 +41,12 @@ def measured(store: str, folder: str) -> dict[str, list[dict[str, str]]]:
     return numbers
 
 
-def main(store: str) -> None:
-    """Write the file anew; studies that the store lacks keep what they have."""
+def main(home: Path) -> None:
+    """Write the file anew; studies that the home lacks keep what they have."""
     studies = yaml.safe_load(FILE.read_text()) if FILE.exists() else {}
     for folder in STUDY_FOLDERS:
         try:
-            studies |= measured(store, folder)
+            studies |= measured(home, folder)
         except ResultsError as error:
             print(error, file=sys.stderr)
     text = yaml.safe_dump(studies, width=200, allow_unicode=True, default_flow_style=None)
@@ -54,4 +54,4 @@ def main(store: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]))

@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
         return load
     if name == "__version__":
-        from normbench.recording.store.provenance import installed_version
+        from normbench.record.provenance import installed_version
 
         return installed_version()
     raise AttributeError(f"module 'normbench' has no attribute {name!r}")

@@ -22,8 +22,8 @@ from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCache, run, with_default_start
 from normbench.optimizers import Optimizer
-from normbench.recording.store.provenance import provenance_tags
-from normbench.recording.store.records import RecordHeader, of_outcome
+from normbench.record.outcome import RecordHeader, of_outcome
+from normbench.record.provenance import provenance_tags
 from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
 from normbench.results.store import memory as recorded
@@ -138,10 +138,9 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
                     "optimizer": optimizer_name,
                     "model": model_name,
                 }
-                header = _header(job, scheme, len(records), split_values, choices)
+                header = _header(job, scheme, split_values, choices)
                 records.append(of_outcome(header, points, run(job, points_cache=shared)))
-    tags = {names.COMMAND.key: call, **provenance_tags()}
-    return Comparison(recorded.sweep(records, tags), data.notes)
+    return Comparison(recorded.sweep(records, call, provenance_tags()), data.notes)
 
 
 def _describe_call(arguments: Mapping[str, Any]) -> str:
@@ -407,7 +406,7 @@ compare.__doc__ = (compare.__doc__ or "").replace(
 
 
 def _header(
-    job: Job, scheme: Any, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
+    job: Job, scheme: Any, values: Mapping[str, Any], choices: Mapping[str, str]
 ) -> RecordHeader:
     """Return the header of the record of a job, with the keys that the command line records.
 
@@ -415,7 +414,6 @@ def _header(
         job: The job.
         scheme: The scheme as the user gave it; those of its parameters that are plain values are
             recorded.
-        number: The number of the job in the comparison, from 0.
         values: The values of the settings, by the names of arguments.
         choices: The name of the choice in each group.
     """
@@ -435,19 +433,13 @@ def _header(
         "step_sizes": list(job.effective_settings.step_sizes),
         "record": list(job.settings.record),
     }
-    tags = {
-        **choices,
-        names.SWEEP_ID.key: recorded.MEMORY_SWEEP,
-        names.membership(recorded.MEMORY_SWEEP).key: str(number),
-    }
+    tags = dict(choices)
     # A network starts at `normal` anyway; with the linear model it stands in for `same_function`,
     # which the scheme has not.
     if values["start"] is None and job.settings.start == "normal" and job.model is None:
         tags[names.STANDS_IN.key] = "true"
-    # The experiment is named as on the command line; there is no run of a sweep above the job's.
-    return RecordHeader(
-        recorded.MEMORY_STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags
-    )
+    # The experiment is named as on the command line.
+    return RecordHeader(f"{choices['dataset']}-{choices['cost']}", params, tags)
 
 
 def _describe_model(model: Any) -> dict[str, Any]:

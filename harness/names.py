@@ -13,6 +13,7 @@ METRICS, TAGS, PARAMS = (
     "tags.",
     "params.",
 )  # prefixes of a key, in the columns of a table of runs
+HOME = "outputs"  # the folder of comparisons and of their records, unless another one is named
 FIT_ON = f"{PARAMS}dataset.fit_on"  # the points whose statistics the schemes learn: train or all
 ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start", "direction"
 LAYER, WEIGHT_SET = "layer", "set of weights"
@@ -348,8 +349,8 @@ SWEEP_ID = Tag("sweep_id", "the sweep that wrote it")
 JOB = Tag("job", "the sweep and the number of the job in it")
 FINGERPRINT = Tag("fingerprint", "the job's identity")
 DESCENT = Tag("descent", "what of it changes the numbers of its descent")
-GRID_DESCENT = Tag("grid_descent", "the same, whatever was looked for beside the grid")
-REQUEST = Tag("request", "what its identity follows from: settings, code, versions")
+KEY = Tag("key", "the key of the job's record")
+WRITER = Tag("writer", "the folder of comparisons that wrote it, by its id")
 NORMALIZER = Tag("normalizer", "the scheme's name in conf")
 DATASET = Tag("dataset", "the data set's name")
 COST = Tag("cost", "the cost's name in conf")
@@ -364,22 +365,14 @@ def membership(sweep_id: str) -> Tag:
     return Tag(f"sweep.{sweep_id}", "the number of the job in that sweep")
 
 
-ORIGIN = Tag("imported_from", "the run that it is a copy of, by its id in the store it came from")
-
 # Of a sweep.
 COMMAND = Tag("command", "the command that made it, without passwords")
 EXPECTED = Tag("study_expected", "what the source of its study says in numbers, as JSON")
 JOBS = Tag("jobs", "how many jobs it has")
-HOST = Tag("host", "the machine that it runs on")
-PROCESS = Tag("pid", "the number of its process there")
-FOLDER = Tag("folder", "its folder on that machine")
 GIT_DIRTY = Tag("git_dirty", "true where the code was changed since the commit")
 BLAS = Tag("blas", "the linear algebra in use")
+CODE = Tag("code_digest", "a digest of the code that made and drew it")
 REJUDGED = Tag("rejudged", "the rules by which its jobs were judged again, as words")
-DRAWN = Tag("drawn", "what its figures show: its jobs, and the code that draws")
-DRAWN_IN = Tag("drawn_in", "the folder of figures that another sweep drew")
-DRAWN_FILES = Tag("drawn_files", "the figures' files, as JSON: names and contents")
-DRAWN_FROM = Tag("drawn_from", "what was recorded of its jobs, and the code, as they were drawn")
 VERSION = "version."  # the prefix of the name of a library
 
 

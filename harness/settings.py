@@ -10,6 +10,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from normbench import names
 from normbench.datasets.values import (
     LARGEST_FLOAT,
     UserError,
@@ -365,6 +366,13 @@ def _shown_step(name: str, value: Any) -> float | None:
     return None if value is None else check_number(name, value, above=0)
 
 
+def _artifacts(name: str, value: Any) -> str | None:
+    """Return a folder or a URI unchanged, or None."""
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"{name}={format_value(value)}: must be a folder, a URI, or null")
+    return value
+
+
 def _memory(name: str, value: Any) -> Any:
     """Return a valid size of memory unchanged."""
     parse_memory_size(value)
@@ -372,8 +380,8 @@ def _memory(name: str, value: Any) -> Any:
 
 
 def _is_drawn(params: Mapping[str, Any]) -> bool:
-    """Return whether a seed draws the start."""
-    return params.get("start") in RANDOM_STARTS
+    """Return whether a seed draws the start, or may: null is random under some schemes."""
+    return str(params.get("start")) in (*RANDOM_STARTS, "None")
 
 
 def _has_model(params: Mapping[str, Any]) -> bool:
@@ -440,7 +448,7 @@ TABLE = (
     Setting(
         "optimizer", Role.DESCENT, "gradient_descent", "how the weights are updated", python=False
     ),
-    Setting("tracking", Role.LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
+    Setting("tracking", Role.LOCATION, "local", "where MLflow's copy goes", **COMMAND_ONLY),
     Setting(
         "step_sizes",
         Role.DESCENT,
@@ -532,6 +540,13 @@ TABLE = (
         "float64",
         "float64 or float32",
         partial(check_choice, choices=PRECISIONS),
+    ),
+    Setting(
+        "folder",
+        Role.LOCATION,
+        names.HOME,
+        "the folder of comparisons and of their records",
+        **COMMAND_ONLY,
     ),
     Setting(
         "reuse",
@@ -762,7 +777,23 @@ TABLE = (
     ),
     Setting("model.*", Role.PROBLEM, OF_OPTIONS, "options of a model", used=_has_model),
     Setting("optimizer.*", Role.DESCENT, OF_OPTIONS, "options of an optimizer"),
-    Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
+    Setting("tracking.*", Role.LOCATION, OF_OPTIONS, "where MLflow's copy goes", **COMMAND_ONLY),
+    Setting(
+        "tracking.artifacts",
+        Role.LOCATION,
+        OF_OPTIONS,
+        "where the copy's artifacts go",
+        _artifacts,
+        **COMMAND_ONLY,
+    ),
+    Setting(
+        "tracking.steps",
+        Role.LOCATION,
+        OF_OPTIONS,
+        "whether each step size has a run in the copy",
+        _refine,
+        **COMMAND_ONLY,
+    ),
     Setting(
         "rules.tail",
         Role.JUDGING,

@@ -3,7 +3,6 @@
 import gc
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import forks, stores
+from tests import forks
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
@@ -26,21 +25,10 @@ SKIPS = re.compile(
 TRANSCRIPTS = ROOT / "outputs" / "transcripts"  # of commands on a cluster
 
 
-def pytest_addoption(parser):
-    parser.addoption("--store", choices=stores.KINDS, default="sqlite", help="what tests write to")
-
-
 def pytest_configure(config):
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         config.pluginmanager.import_plugin("tests.recorded")  # fixtures, where tests are run
         gc.disable()  # until the tests are collected, since what is made for them stays
-    if config.getoption("store") == "server":
-        stores.servers = stores.Servers()
-
-
-def pytest_unconfigure():
-    if stores.servers:
-        stores.servers.end()
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -55,8 +43,6 @@ def pytest_collection_modifyitems(items):
     """Mark the cases of a test that are not quick as slow, and put the long tests first.
 
     Fail where a slow test is in a file without a sign of one, see `pytest_ignore_collect`.
-
-    With a server, leave out the tests of SQLite's own files; without one, those of servers.
     """
     counts = Counter()
     for item in items:
@@ -72,10 +58,6 @@ def pytest_collection_modifyitems(items):
             f"{file}: a test of it is slow, and no word of it says so"
         )
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    left_out, kind = ("sqlite", "SQLite") if stores.servers else ("server", "a server")
-    for item in items:
-        for mark in item.iter_markers(left_out):
-            item.add_marker(pytest.mark.skip(reason=f"{kind} alone: {mark.args[0]}"))
 
 
 def fail_in_ci(report):
@@ -146,7 +128,10 @@ def command(tmp_path):
 
     def run(*arguments, folder=tmp_path, patience=forks.PATIENCE, **environment):
         settings = forks.user_environment(**environment)
-        arguments = stores.of(folder).named(arguments)
+        if arguments[:1] not in (("results",), ("dashboard",)) and not any(
+            word.startswith(("-", "tracking")) for word in arguments
+        ):
+            arguments = (*arguments, "tracking=none")  # the copy in MLflow is tested by itself
         if any(word.startswith("hydra/launcher=") for word in arguments):
             # Its processes begin as this one's own would, and not in the midst of a fork.
             words = [sys.executable, "-m", "normbench", *arguments]
@@ -155,25 +140,6 @@ def command(tmp_path):
         return forks.run(arguments, folder, settings, patience=patience)
 
     return run
-
-
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory):
-    """A database with MLflow's tables, and nothing in it."""
-    from tests import door
-
-    folder = tmp_path_factory.mktemp("store")
-    with pytest.MonkeyPatch.context() as before:
-        before.setattr(os, "environ", os.environ.copy())  # which opening a store changes
-        door.writer(stores.file(folder)).start_sweep("-", "-", {})
-    stores.empty(folder / "mlflow.db")
-    return folder / "mlflow.db"
-
-
-@pytest.fixture
-def with_store(tmp_path, empty_store):
-    """Put an empty store in the test's folder, for tests that are not of first use."""
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
 
 
 @pytest.fixture

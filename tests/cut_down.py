@@ -5,13 +5,13 @@ from hydra._internal.utils import create_config_search_path
 from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 
-from normbench import names
 from normbench.choices import CONF
 from normbench.command.config import compose as configs
 from normbench.command.config import resolvers, study
 from normbench.command.config.grid import Grid, split_option_overrides
+from normbench.command.sweep.sweep_job import with_start
 from normbench.job import PointsCache, run
-from normbench.recording.store import records
+from normbench.record import outcome
 from normbench.results.store import memory
 
 
@@ -33,17 +33,11 @@ def sweep(name, *words):
     )
     grid = Grid(loader, master, [*params, experiment, *others], [*options, *held])
     caches, found = {}, []  # by data set, which the loader keeps
-    for number, job in enumerate(grid.jobs):
+    for job in grid.jobs:
         spec = configs.JobSpec.from_config(grid.config(job))
         made = spec.job()
-        tags = spec.tags | {
-            names.SWEEP_ID.key: memory.MEMORY_SWEEP,
-            names.membership(memory.MEMORY_SWEEP).key: str(number),
-        }
-        place = records.RecordHeader(
-            memory.MEMORY_STORE, spec.experiment, "", spec.parameters(), tags
-        )
-        spec.add_identity(place.params, place.tags, made)
+        header = outcome.RecordHeader(spec.experiment, spec.recorded_parameters(), spec.tags)
+        header = with_start(header, spec, made)
         shared = caches.setdefault(made.dataset, PointsCache(made.dataset.x))
-        found.append(records.of_outcome(place, made.dataset, run(made, points_cache=shared)))
-    return memory.sweep(found, study.expected_tag(master))
+        found.append(outcome.of_outcome(header, made.dataset, run(made, points_cache=shared)))
+    return memory.sweep(found, "", study.expected_tag(master))

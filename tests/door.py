@@ -29,13 +29,10 @@ from normbench.engine.scheme.probed import penalty_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, Outcome, run, with_default_start
 from normbench.job import PointsCache as Cache
-from normbench.recording.resume.checkpoints import DescentFile as DescentFile
-from normbench.recording.resume.leftovers import owner_tags
-from normbench.recording.store.connection import Store
-from normbench.recording.store.records import RecordHeader, of_outcome
-from normbench.recording.store.writer import Writer
-from normbench.results.pages.drawn import RecordedFigures
+from normbench.record.checkpoint import DescentFile as DescentFile
+from normbench.record.outcome import RecordHeader, of_outcome
 from normbench.results.store import memory
+from normbench.results.store.comparison_files import Comparison, JobEntry, record_file
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import Sweep as Sweep
 from normbench.results.words.sentences import TEMPLATES as SENTENCES
@@ -116,26 +113,19 @@ def share_work(monkeypatch: Any, points: int, row_bytes: int, count: int = 1) ->
     monkeypatch.setattr(threads, "available_threads", lambda: count)
 
 
-def writer(place: Any) -> Writer:
-    """Return what writes to a store of `tests.stores`."""
-    return Writer(Store.at(place.uri, place.artifacts, Path.cwd()))
-
-
-def record_of(
-    dataset: Any, outcome: Outcome, experiment: str, parent: str, params: Any, tags: Any
-) -> JobRecord:
+def record_of(dataset: Any, outcome: Outcome, experiment: str, params: Any, tags: Any) -> JobRecord:
     """Return what is recorded of a job."""
-    return of_outcome(RecordHeader("-", experiment, parent, params, tags), dataset, outcome)
+    return of_outcome(RecordHeader(experiment, params, tags), dataset, outcome)
 
 
-def own_folder(folder: Path) -> dict[str, str]:
-    """Return the tags that tell whose run writes to a folder."""
-    return owner_tags(folder)
-
-
-def tag_figures(writer: Writer, folder: Path, run_id: str, name: str, files: list[Path]) -> None:
-    """Record which files were drawn of an experiment."""
-    RecordedFigures(writer, folder, {name: run_id}, []).tag_runs({name: files})
+def keep(home: Path, sweep_id: str, command: str, records: Mapping[str, JobRecord]) -> Comparison:
+    """Keep records by their keys as a comparison that has ended, and return it."""
+    for key, record in records.items():
+        record.save(record_file(home, key))
+    jobs = [JobEntry(record.experiment, key) for key, record in records.items()]
+    comparison = Comparison(home / sweep_id, command, "", jobs, {})
+    comparison.end("finished")
+    return comparison
 
 
 def frame(rows: Sequence[Mapping[str, Any]]) -> Sweep:
@@ -149,8 +139,8 @@ def compared(experiment: str, jobs: Sequence[tuple[str, Job, Outcome]]) -> Sweep
     for label, job, outcome in jobs:
         params = {key: getattr(job.settings, key) for key in ("start", "iterations", "shadows")}
         own = {"normalizer": label}
-        records.append(record_of(job.dataset, outcome, experiment, "-", own | params, own))
-    return memory.sweep(records, {})
+        records.append(record_of(job.dataset, outcome, experiment, own | params, own))
+    return memory.sweep(records, "", {})
 
 
 def captioned(text: str) -> str:
@@ -167,7 +157,7 @@ def captioned(text: str) -> str:
 
 def explanation(data: Dataset, outcome: Outcome) -> str:
     """Return the explanation that is recorded of a job."""
-    place = RecordHeader("store", "of", "parent", {}, {"normalizer": "own"})
+    place = RecordHeader("of", {}, {"normalizer": "own"})
     return of_outcome(place, data, outcome).scheme.tags["explanation"]
 
 

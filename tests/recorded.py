@@ -1,4 +1,4 @@
-"""Small stores that the figures and tables are drawn from: made once, by the harness itself."""
+"""Small comparisons that figures and tables are drawn from: made once, by the harness itself."""
 
 from types import SimpleNamespace
 
@@ -13,9 +13,9 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from tests import door, stores
+from tests import door
 
-COMMAND = "normbench tracking.uri=postgresql://me:secret@host/db"
+COMMAND = "normbench tracking.uri=postgresql://me:***@host/db"
 
 
 def blow_up(x):
@@ -23,27 +23,25 @@ def blow_up(x):
 
 
 def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, params=None):
-    """Run a job a scheme and write the sweep; return it as the reader sees it.
+    """Run a job a scheme and keep the comparison; return it as the reader sees it.
 
-    params: settings to record. A second call adds to the sweep that the first one wrote.
+    params: settings to record.
     """
-    place = stores.of(folder, own=True)
-    writer = door.writer(place)
-    sweep = writer.start_sweep(name, "sweep-1", {"command": COMMAND, "jobs": str(len(schemes))})
-    more = params or {}
-    for label, scheme in schemes:
+    records = {}
+    for number, (label, scheme) in enumerate(schemes):
         outcome = run(Job(dataset, cost, scheme, gradient_descent(), settings))
         options = {f"normalizer.{key}": value for key, value in scheme.get_params().items()}
-        params = {"dataset": dataset.name, "normalizer": label, **options, **more}
-        params["iterations"] = settings.iterations
-        tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
-        run_id = writer.write(door.record_of(dataset, outcome, name, sweep, params, tags))
+        own = {"dataset": dataset.name, "normalizer": label, **options, **(params or {})}
+        own["iterations"] = settings.iterations
+        tags = {"normalizer": label, "dataset": dataset.name}
+        record = records[f"{number:032x}"] = door.record_of(dataset, outcome, name, own, tags)
         if theory:
-            writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
-            writer.client.log_metric(run_id, "final/largest_convergent_step", 0.1)
-    writer.finish(sweep)
-    sweep = normbench.load("sweep-1", place.uri).sweep
-    return SimpleNamespace(uri=place.uri, folder=folder, sweep=sweep, name=name)
+            record.scheme.metrics.append(("theory/step_threshold", 0.5, 0))
+            record.scheme.metrics.append(("final/largest_convergent_step", 0.1, 0))
+    home = folder / "outputs"
+    door.keep(home, "sweep-1", COMMAND, records)
+    sweep = normbench.load("sweep-1", home).sweep
+    return SimpleNamespace(home=str(home), folder=folder, sweep=sweep, name=name)
 
 
 def points(features, count=80):
@@ -106,42 +104,3 @@ def images(tmp_path_factory):
     schemes = [("standard", StandardScaler()), ("pca_sphere", PCASphere())]
     folder = tmp_path_factory.mktemp("images")
     return write_sweep(folder, dataset, softmax, schemes, settings, "images")
-
-
-TWO = "two-softmax"
-
-
-@pytest.fixture
-def two(tmp_path, with_store):
-    """A store with the sweeps `a` (standard, minmax) and `b`, which took minmax in from `a`."""
-    store = stores.of(tmp_path)
-    writer = door.writer(store)
-    rng = np.random.default_rng(0)
-    data = make_dataset(
-        *("two", rng.standard_normal((20, 2)), np.arange(20) % 2),
-        class_names=["no", "yes"],
-        source="-",
-    )
-    runs = {}
-    for sweep, schemes in {
-        "a": (StandardScaler(), MinMaxScaler()),
-        "b": (StandardScaler(),),
-    }.items():
-        folder = tmp_path / "outputs" / sweep
-        folder.mkdir(parents=True)
-        (folder / "lock").write_text("")
-        (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
-        (folder / "histories.png").write_bytes(b"png")
-        parent = writer.start_sweep(TWO, sweep, {"command": "-", **door.own_folder(folder)})
-        door.tag_figures(writer, folder, parent, TWO, [folder / "histories.png"])
-        for number, scheme in enumerate(schemes):
-            settings = Settings((0.1, 1.0), iterations=2, theory="none")
-            made = run(Job(data, softmax, scheme, gradient_descent(), settings))
-            word = type(scheme).__name__
-            tags = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(number)}
-            params = {"normalizer": word, "iterations": 2 + (sweep == "b")}
-            record = door.record_of(data, made, TWO, parent, params, tags)
-            runs[sweep, word] = writer.write(record)
-        writer.finish(parent)
-    writer.adopt(runs["a", "MinMaxScaler"], "b/1")
-    return SimpleNamespace(uri=store.uri, folder=tmp_path, runs=runs, writer=writer, store=store)

@@ -16,8 +16,10 @@ from types import SimpleNamespace
 import pytest
 
 from normbench import names
-from normbench.results.pages import dashboard, description
-from normbench.results.store.runs import Sweep, last_sweep_ids, load
+from normbench.record import mlflow as copying
+from normbench.results.pages.views import Page
+from normbench.results.store.comparison_files import recorded
+from normbench.results.store.runs import load
 from tests import forks
 from tests.conftest import SCREENSHOTS
 
@@ -76,9 +78,10 @@ def served(tmp_path_factory):
     try:
         _wait(f"http://127.0.0.1:{port}/health", log)
         link = _link(log)
-        store = f"sqlite:///{folder}/mlflow.db"
-        sweep = load(store, last_sweep_ids(store)[1])
-        yield SimpleNamespace(link=link, base=f"http://127.0.0.1:{port}/", sweep=sweep)
+        (comparison,) = recorded(folder / "outputs")
+        sweep = load(comparison.home, comparison.id)
+        base, store = f"http://127.0.0.1:{port}/", f"sqlite:///{folder}/mlflow.db"
+        yield SimpleNamespace(link=link, base=base, sweep=sweep, store=store)
     finally:
         server.terminate()
         server.wait(60)
@@ -202,26 +205,18 @@ def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
 
 @pytest.mark.whole
 def test_the_view_of_the_step_runs_draws_them_all(served, page):
-    page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT, "step"))
+    page.goto(f"{served.link}-steps")
     cost = _charts(page, 2)[0]
     _keep(page, "steps")
     assert len(cost["curves"]) == 30
     assert "pca_sphere, step 10" in _names(cost)
 
 
-@pytest.mark.whole
-def test_the_search_serves_where_no_view_was_saved(served, page, monkeypatch):
-    monkeypatch.setattr(Sweep, "has_tag", lambda *_: False)
-    page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT))
-    page.wait_for_selector("text=matching runs", timeout=PATIENCE)
-    for name in SCHEMES:
-        page.wait_for_selector(f"a:has-text('{name}')", timeout=PATIENCE)
-    _charts(page, 1)
-    _keep(page, "search")
-
-
 def test_the_report_opens_inside_the_artifact_viewer(served, page):
-    page.goto(served.base + description.report_path(served.sweep, EXPERIMENT))
+    client = copying.connect(served.store)
+    experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
+    (run,) = copying.search(client, [experiment], names.ROLE.equals(names.SWEEP))
+    page.goto(served.base + Page("", experiment, run.info.run_id).report)
     inside = page.frame_locator("iframe")
     inside.locator("h1").wait_for(timeout=PATIENCE)
     _keep(page, "artifact")

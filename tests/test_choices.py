@@ -26,7 +26,7 @@ FOREIGN = (
     "antigravity.fly",
     "normbench.command.sweep.sweeper.subprocess",
     "normbench.command.sweep.sweeper.shutil",
-    "normbench.recording.store.writer.suppress",
+    "normbench.record.archive.count",
     "sklearn.utils.parallel.joblib",
     "sklearn.datasets._base.gzip",
     "eval",

@@ -3,28 +3,25 @@
 import json
 import re
 import shlex
-import sqlite3
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from mlflow import MlflowClient
 
+import normbench
 from normbench import names as result_names
 from normbench.choices import build, describe_options, names, options
-from normbench.results.pages import dashboard, view
-from normbench.results.store import runs
+from normbench.results.store.comparison_files import recorded
 from normbench.settings import OF_OPTIONS, TABLE
 from tests import forks
 
 pytestmark = pytest.mark.commands
 
 
-def of_role(client, experiment, role):
-    found = client.get_experiment_by_name(experiment)
-    return list(
-        client.search_runs([found.experiment_id], f"tags.role = '{role}'", max_results=1000)
-    )
+def sweep_of(folder):
+    """Return the comparison that was recorded last in a folder."""
+    return normbench.load(folder=folder / "outputs").sweep
 
 
 COMMAND = "normbench iterations=5 'step_sizes=[1e-5,1,10]' 'figures=[melt]'"
@@ -36,95 +33,48 @@ def default_sweep(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     done = forks.run(shlex.split(COMMAND)[1:], folder)
     assert done.returncode == 0, done.stderr
-    return folder, MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+    return sweep_of(folder)
 
 
 def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
-    _, client = default_sweep
-    name = "breast_cancer-softmax"
-    (sweep,) = of_role(client, name, "sweep")
-    schemes = of_role(client, name, "scheme")
-    steps = of_role(client, name, "step")
-    assert sweep.data.tags["command"] == COMMAND
-    assert {"version.numpy", "version.mlflow", "version.python"} <= set(sweep.data.tags)
-    assert {run.data.tags["normalizer"] for run in schemes} == {
-        "identity",
-        "standard",
-        "pca_sphere",
-    }
-    assert len(schemes) == 3
-    assert {run.data.params["start"] for run in schemes} == {"zeros"}  # what null stands for
+    (sweep,), schemes, steps = (
+        default_sweep.of_role(role).to_dict("records") for role in ("sweep", "scheme", "step")
+    )
+    assert sweep["tags.command"] == COMMAND
+    assert {"tags.version.numpy", "tags.version.mlflow", "tags.version.python"} <= set(sweep)
+    assert [run["normalizer"] for run in schemes] == ["identity", "standard", "pca_sphere"]
+    assert {run["params.start"] for run in schemes} == {"zeros"}  # what null stands for
     assert len(steps) == 3 * 3
-    assert {run.data.tags["mlflow.parentRunId"] for run in schemes} == {sweep.info.run_id}
-    assert {run.data.tags["mlflow.parentRunId"] for run in steps} == {
-        run.info.run_id for run in schemes
-    }
-    assert {run.info.status for run in [sweep, *schemes, *steps]} == {"FINISHED"}
+    assert {run["parent"] for run in steps} == {run["run_id"] for run in schemes}
     for run in steps:
-        history = client.get_metric_history(run.info.run_id, "train/cost")
-        assert [point.step for point in history] == list(range(6))
-        assert run.data.tags["verdict"] in result_names.VERDICTS
+        assert [*default_sweep.series(run["run_id"], "train/cost")] == list(range(6))
+        assert run["verdict"] in result_names.VERDICTS
 
 
 def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(default_sweep):
-    _, client = default_sweep
-    for scheme in of_role(client, "breast_cancer-softmax", "scheme"):
-        assert scheme.data.params["dataset"] == "breast_cancer"
-        assert scheme.data.params["cost"] == "softmax"
-        assert scheme.data.params["normalizer"] == scheme.data.tags["normalizer"]
-        assert scheme.data.params["iterations"] == "5"
-        data = scheme.inputs.dataset_inputs[0].dataset
-        assert data.name == "breast_cancer"
-        note = scheme.data.tags[result_names.DESCRIPTION.key]
-        assert f"**{scheme.data.tags['normalizer']}** on breast" in note.replace("\\", "")
-        assert "The best step size is" in note
-        assert scheme.data.tags["target_summary"] == "2 classes (malignant 212, benign 357)"
-        assert "target: 2 classes (malignant 212, benign 357)" in note
-        files = [file.path for file in client.list_artifacts(scheme.info.run_id)]
-        assert "melt.png" in files
-        columns = json.loads(data.schema)["mlflow_colspec"]
+    steps = default_sweep.of_role("step")
+    for scheme in default_sweep.of_role("scheme").to_dict("records"):
+        assert scheme["params.dataset"] == "breast_cancer"
+        assert scheme["params.cost"] == "softmax"
+        assert scheme["params.normalizer"] == scheme["normalizer"]
+        assert scheme["params.iterations"] == "5"
+        assert scheme["tags.target_summary"] == "2 classes (malignant 212, benign 357)"
+        data = default_sweep.records[scheme["run_id"]].dataset
+        assert data["name"] == "breast_cancer"
+        columns = json.loads(data["schema"])["mlflow_colspec"]
         assert [column["name"] for column in columns][:2] == ["mean radius", "mean texture"]
         assert len(columns) == 30
-        (best,) = client.search_runs(
-            [scheme.info.experiment_id],
-            f"tags.best = 'true' and tags.`mlflow.parentRunId` = '{scheme.info.run_id}'",
-        )
-        assert best.data.tags["step_size"] == scheme.data.tags["step_size"]
+        is_best = (steps["tags.best"] == "true") & (steps["parent"] == scheme["run_id"])
+        (best,) = steps[is_best].to_dict("records")
+        assert best["tags.step_size"] == scheme["tags.step_size"]
         for key in ("train/cost", "train/misclassifications"):
-            assert [
-                (point.step, point.value)
-                for point in client.get_metric_history(scheme.info.run_id, key)
-            ] == [
-                (point.step, point.value)
-                for point in client.get_metric_history(best.info.run_id, key)
-            ]
-        metrics = scheme.data.metrics
-        assert metrics["final/train_cost"] == metrics["train/cost"]
-        assert {"time/fit_seconds", "time/descent_seconds"} <= set(metrics)
+            one, other = (default_sweep.series(run["run_id"], key) for run in (scheme, best))
+            assert one == other
+        assert scheme["metrics.final/train_cost"] == scheme["metrics.train/cost"]
+        assert scheme["metrics.time/fit_seconds"] >= 0
 
 
-def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
-    folder, client = default_sweep
-    name = "breast_cancer-softmax"
-    (sweep,) = of_role(client, name, "sweep")
-    sweep_id = sweep.data.tags["sweep_id"]
-    tags = client.get_experiment_by_name(name).tags
-    assert {f"mlflow.sharedViewState.{sweep_id}", f"mlflow.sharedViewState.{sweep_id}-steps"} <= (
-        set(tags)
-    )
-    found = runs.load(f"sqlite:///{folder}/mlflow.db", sweep_id)
-    assert f"viewStateShareKey={sweep_id}" in dashboard.link(found, name)
-    assert "Fastest: pca_sphere. It removes 90 %" in tags["mlflow.note.content"]
-    assert "target: 2 classes (malignant 212, benign 357)" in tags["mlflow.note.content"]
-    assert sweep.data.tags["mlflow.note.content"] == tags["mlflow.note.content"]
-    for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
-        assert run.data.tags["mlflow.runColor"].startswith("#")
-    for role, count in (("scheme", 3), ("step", 9)):
-        search = view.search_filter(found, name, role)
-        assert len(client.search_runs([sweep.info.experiment_id], search)) == count
-
-
-def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
+def test_nothing_that_is_not_finite_is_logged(command, tmp_path):
     done = command(
         "dataset=breast_cancer",
         "cost=least_squares",
@@ -133,46 +83,33 @@ def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
         "figures=[]",
     )
     assert done.returncode == 0, done.stderr
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
-    steps = of_role(client, "breast_cancer-least_squares", "step")
-    words = {run.data.tags["step_size"]: run.data.tags for run in steps}
-    assert words["1e+08"]["verdict"] == "diverged"
-    assert "stopped being finite at step" in words["1e+08"]["reason"]
-    with sqlite3.connect(tmp_path / "mlflow.db") as connection:
-        (bad,) = connection.execute(
-            "select count(*) from metrics where is_nan or abs(value) > 1e308"
-        ).fetchone()
-    connection.close()
-    assert bad == 0
+    sweep = sweep_of(tmp_path)
+    runs = sweep.of_role("step").set_index("tags.step_size")
+    assert runs.loc["1e+08", "verdict"] == "diverged"
+    assert "stopped being finite at step" in runs.loc["1e+08", "reason"]
+    (job,) = sweep.records.values()
+    values = [value for run in (job.scheme, *job.steps) for _, value, _ in run.metrics]
+    assert np.isfinite(values).all()
 
 
-def test_test_points_have_histories(command, with_store, tmp_path):
+def test_test_points_have_histories(command, tmp_path):
     words = ("normalizer=standard", "step_sizes=[1]", "figures=[]", "iterations=20")
     done = command("dataset.test_fraction=0.25", *words)
     assert done.returncode == 0, done.stderr
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
-    (scheme,) = of_role(client, "breast_cancer-softmax", "scheme")
-    history = client.get_metric_history(scheme.info.run_id, "test/cost")
-    assert [point.step for point in history] == list(range(21))
-    assert scheme.data.metrics["final/test_misclassifications"] <= 0.1 * 142
+    (job,) = sweep_of(tmp_path).records.values()
+    assert [*job.scheme.series["test/cost"]] == list(range(21))
+    assert job.scheme.series["final/test_misclassifications"][0] <= 0.1 * 142
     assert "test cost" in done.stdout
 
 
 @pytest.mark.slow
-def test_a_command_draws_the_figures_that_are_asked_for(command, with_store, tmp_path):
-    for place, wanted in enumerate(([], ["step_sizes"])):
-        words = f"figures=[{','.join(wanted)}]", f"hydra.sweep.dir=outputs/{place}"
-        done = command("normalizer=standard", "iterations=3", "step_sizes=[1]", *words)
+def test_a_command_draws_the_figures_that_are_asked_for(command, tmp_path):
+    for wanted in (["step_sizes"], []):  # the second has the first one's jobs
+        words = (f"figures=[{','.join(wanted)}]", "normalizer=standard", "iterations=3")
+        done = command(*words, "step_sizes=[1]")
         assert done.returncode == 0, done.stderr
-        drawn = {file.stem for file in (tmp_path / "outputs" / str(place)).glob("*.png")}
-        assert drawn == set(wanted)  # the second has the first one's jobs
-
-
-def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, tmp_path):
-    for arguments in (("iterations=3", "step_sizes=[1]", "figures=[]"), ("results", "list")):
-        done = command(*arguments)
-        assert done.returncode == 0, done.stderr
-        assert [file.name for file in tmp_path.glob("mlflow.db*")] == ["mlflow.db"]
+        drawn = {file.stem for file in recorded(tmp_path / "outputs")[0].folder.glob("*.png")}
+        assert drawn == set(wanted)
 
 
 def test_a_command_runs_with_the_threads_that_a_user_has(tmp_path, monkeypatch):
@@ -194,7 +131,7 @@ PASTED = (
 
 
 @pytest.mark.parametrize("words", PASTED, ids=" ".join)
-def test_what_a_remedy_says_runs(command, with_store, tmp_path, words):
+def test_what_a_remedy_says_runs(command, tmp_path, words):
     name = " ".join(words).removeprefix("dataset=")
     if name.endswith(".csv"):
         (tmp_path / name).write_text("a,b,label\n1,2,0\n2,1,1\n3,5,0\n4,4,1\n")
@@ -227,7 +164,7 @@ def test_help_speaks_of_normbench(command):
         assert build("optimizer", options("optimizer", name)).note in told, name
 
 
-def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
+def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(tmp_path):
     program = (
         "import sys\n"
         "from normbench.__main__ import main\n"
@@ -242,24 +179,22 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
     assert "KeyError: 'column'" in done.stderr
 
 
-def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
+def test_one_failed_job_does_not_stop_the_others(command, tmp_path):
     words = ("normalizer=standard,power", "normalizer.method=box-cox")
     done = command("-m", *words, "iterations=5", "step_sizes=[1]", "figures=[]")
     assert done.returncode == 2
     assert "1 of 2 jobs failed" in done.stdout
     assert "strictly positive" in done.stdout
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
-    schemes = of_role(client, "breast_cancer-softmax", "scheme")
-    assert sorted(run.info.status for run in schemes) == ["FAILED", "FINISHED"]
-    (failed,) = [run for run in schemes if run.info.status == "FAILED"]
-    assert failed.data.tags["verdict"] == "failed"
-    assert [item.path for item in client.list_artifacts(failed.info.run_id)] == ["traceback.txt"]
+    finished, failed = sweep_of(tmp_path).records.values()
+    assert not finished.failure
+    assert failed.failure.startswith("Traceback")
+    assert failed.scheme.tags["verdict"] == "failed"
 
 
 @pytest.mark.slow
 def test_many_first_starts_at_once_lose_nothing(tmp_path):
     arguments = [sys.executable, "-m", "normbench", "normalizer=standard", "step_sizes=[1]"]
-    arguments += ["figures=[]"]
+    arguments += ["figures=[]", "tracking=none"]
     environment = forks.user_environment()
     started = [
         subprocess.Popen(
@@ -274,5 +209,4 @@ def test_many_first_starts_at_once_lose_nothing(tmp_path):
     ]
     told = [process.communicate(timeout=120)[1] for process in started]
     assert [process.returncode for process in started] == [0] * 2, told
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
-    assert len(of_role(client, "breast_cancer-softmax", "step")) == 2
+    assert [len(comparison.keys) for comparison in recorded(tmp_path / "outputs")] == [1, 1]

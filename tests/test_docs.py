@@ -190,7 +190,7 @@ def test_a_study_of_the_textbook_comes_to_what_the_page_says(command, imported, 
     words = ["figures=[]", f"data_dir={data_folder()}"]
     assert command(f"experiment=textbook/{name}", *words).returncode == 0
     study = f"textbook/{name}"
-    ours = imported("measured").measured(f"sqlite:///{tmp_path}/mlflow.db", "textbook")[study]
+    ours = imported("measured").measured(tmp_path / "outputs", "textbook")[study]
     known = yaml.safe_load((DOCS / "measured.yaml").read_text())[study]
     assert len(ours) == len(known)
     for row, before in zip(ours, known):

@@ -2,15 +2,14 @@
 
 import pytest
 
+import normbench
 from normbench import names
-from normbench.results.store import runs
 
 pytestmark = pytest.mark.commands
 
 WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")
 
 
-@pytest.mark.usefixtures("with_store")
 def test_statistics_of_all_points_are_said_wherever_they_show(command, tmp_path):
     words = ("normalizer=standard", "dataset.test_fraction=0.5", "figures=[histories]")
     done = command(*WINE, *words, "dataset.fit_on=train,all")
@@ -20,8 +19,7 @@ def test_statistics_of_all_points_are_said_wherever_they_show(command, tmp_path)
     assert "fitted on the test points too" in figure.read_text()
     (page,) = tmp_path.glob("outputs/*/report.html")
     assert "standard (fitted on all)" in page.read_text()
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    labels = runs.load(store, runs.last_sweep_ids(store)[1]).of_role(names.SCHEME)["label"]
+    labels = normbench.load(folder=tmp_path / "outputs").sweep.of_role(names.SCHEME)["label"]
     assert list(labels) == ["standard", "standard (fitted on all)"]
 
 

@@ -17,7 +17,7 @@ from tests.wheel import FOLDERS, ROOT
 # From the top down: a room imports from itself and from what stands below it. A room is a folder
 # or a module; what is not named here belongs to the room whose name it begins with.
 ORDER = """
-    __main__ command comparison rehearsal recording
+    __main__ command comparison rehearsal record
     job checks preparation measures theory engine engine.scheme
     results.report results.studies results.pages results.figures results.answer results.compare
     results.store
@@ -31,13 +31,13 @@ ALONE = {"costs": set(), "optimizers": set(), "normalizers": {"datasets.on_disk.
 # What reads the records, and who may call it: what computes knows nothing of it.
 SHARED = {"results.words", "results.safe"}
 READERS = {room for room in ROOMS if room.startswith("results.")} - SHARED
-CALLERS = {"__main__", "command", "comparison", "rehearsal", "recording", *READERS}
+CALLERS = {"__main__", "command", "comparison", "rehearsal", "record", *READERS}
 # Libraries that few rooms may know.
 LIBRARIES = {
     "hydra": {"command"},
     "omegaconf": {"command", "choices"},
-    "mlflow": {"recording", "results.store"},
-    "sqlalchemy": {"recording", "results.store"},
+    "mlflow": {"record"},
+    "sqlalchemy": {"record"},
     "matplotlib": {"results.report", "results.figures"},
 }
 # The face of the package, and of a checkout, hands every word to the command.
@@ -46,7 +46,8 @@ FACES = {"normbench", "normbench.results", "normbench.results.__main__"}
 EVERYDAY = {
     *(names.ROLE, names.NORMALIZER, names.DATASET, names.COST, names.OPTIMIZER, names.STEP_TAG),
     *(names.MODEL, names.VERDICT, names.REASON, names.BEST, names.FALLS, names.COMMAND, names.JOBS),
-    *(names.SWEEP_ID, names.FOLDER, names.BLAS, names.JOB, names.DESCENT, names.RECORDED),
+    *(names.SWEEP_ID, names.BLAS, names.JOB, names.DESCENT, names.RECORDED),
+    *(names.KEY, names.WRITER),
 }
 DECLARED = [value for value in vars(names).values() if isinstance(value, (names.Metric, names.Tag))]
 VAGUE = {"found", "made", "told", "kept", "here", "known"}

@@ -27,27 +27,23 @@ def nowhere(folder, *commands):
 def test_the_stores_is_not_told(command, tmp_path, form):
     failed = command(f'tracking.uri="{URIS[form]}"', *QUICK)
     assert failed.returncode == 2
-    assert "the store cannot be opened" in failed.stderr
+    assert "the store cannot be had" in failed.stderr
     assert failed.stderr.splitlines()[-1].startswith("normbench: ")
     nowhere(tmp_path, failed)
 
 
 BROKEN = """
 import runpy, sys
-from normbench.command.config import compose as config
-real, calls = config.JobSpec.writer, []
-def writer(spec):
-    calls.append(spec)
-    if len(calls) > 1:
-        raise RuntimeError("a bug at " + spec.plain_settings["data_dir"])
-    return real(spec)
-config.JobSpec.writer = writer
+from normbench.command.sweep import sweeper
+def run(spec):
+    raise RuntimeError("a bug at " + spec.plain_settings["data_dir"])
+sweeper.run_spec = run
 runpy.run_module("normbench", run_name="__main__", alter_sys=True)
 """
 
 
 def test_a_bugs_line_and_its_traceback_do_not_tell_it(tmp_path):
-    words = [*QUICK, f"data_dir=https://me:{SECRET}@h/"]
+    words = [*QUICK, f"data_dir=https://me:{SECRET}@h/", "tracking=none"]
     done = forks.run(words, tmp_path, program=BROKEN)
     assert done.returncode == 1
     assert "the job of " in done.stderr

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from normbench import settings
 from normbench.choices import CONF, names, options
 from normbench.datasets import Sampling, UserError
-from normbench.recording.reuse.identity import job_digest
+from normbench.record.identity import job_digest
 from normbench.results.compare import problems
 from normbench.results.store.run_labels import labels
 from normbench.settings import OF_OPTIONS, Role, Setting

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+import normbench
 from normbench.choices import CONF
 from normbench.results.figures import drawing
-from normbench.results.store import runs
 from normbench.results.studies import study_table as studies
 from tests import cut_down
 from tests.test_gallery import cells, described, first_figure, measured, place_of_data
@@ -41,7 +41,6 @@ def test_a_study_measures_what_the_pages_say(tmp_path, study):
     assert (tmp_path / f"{first_figure(study)}.png").is_file()
 
 
-@pytest.mark.usefixtures("with_store")
 def test_each_scheme_and_each_optimizer_has_its_own_value(command, tmp_path):
     done = command(
         "normalizer=identity,standard",
@@ -53,8 +52,7 @@ def test_each_scheme_and_each_optimizer_has_its_own_value(command, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("outputs/*/histories.png"))
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    sweep = runs.load(store, runs.last_sweep_ids(store)[1])
+    sweep = normbench.load(folder=tmp_path / "outputs").sweep
     steps, schemes = sweep.of_role("step"), sweep.of_role("scheme")
     assert set(zip(steps["normalizer"], steps["tags.step_size"])) == {
         *(("identity", "0.01"), ("standard", "1"), ("standard", "2")),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from normbench.results.store.runs import last_sweep_ids, load
+import normbench
 from tests import forks
 
 pytestmark = pytest.mark.commands
@@ -12,13 +12,11 @@ def run(folder, *arguments):
     return forks.run(arguments, folder)
 
 
-@pytest.mark.usefixtures("with_store")
 def test_every_start_is_recorded_on_its_step(tmp_path):
     words = ("cost=least_squares", "normalizer=standard,pca_sphere", "step_sizes=[0.01,0.1]")
     done = run(tmp_path, *words, "start=normal", "starts=3", "iterations=15", "figures=[]")
     assert done.returncode == 0, done.stderr
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    found = load(store, last_sweep_ids(store)[1])
+    found = normbench.load(folder=tmp_path / "outputs").sweep
     steps = found.of_role("step")
     best = steps[steps["tags.best"] == "true"]
     assert len(best) == 2
@@ -38,8 +36,7 @@ def test_python_and_the_command_line_agree_on_the_verdicts(tmp_path):
 
     done = run(tmp_path, "step_sizes=[0.001,1,100]", "iterations=60", "figures=[]")
     assert done.returncode == 0, done.stderr
-    store = f"sqlite:///{tmp_path}/mlflow.db"
-    steps = load(store, last_sweep_ids(store)[1]).of_role("step")
+    steps = normbench.load(folder=tmp_path / "outputs").sweep.of_role("step")
     logged = {(row.normalizer, row._asdict()["verdict"]) for row in steps.itertuples()}
     x, y = load_breast_cancer(return_X_y=True)
     frame = compare(x, y, step_sizes=[0.001, 1, 100], iterations=60)

@@ -87,9 +87,8 @@ def _describe_error(error: Exception) -> tuple[str | None, int]:
     The message is None for a bug, which the caller raises again for its traceback.
     """
     from normbench.command.config.errors import SweepError, user_message
-    from normbench.recording.store.connection import StoreLostError
 
-    if isinstance(error, (SweepError, StoreLostError)):  # neither a mistake of the user nor a bug
+    if isinstance(error, SweepError):  # neither a mistake of the user nor a bug
         return " ".join(str(error).split()), 1
     message = user_message(error)
     exit_code = 1 if message is None else 2

@@ -115,7 +115,7 @@ def _compute_merged(sweep: Sweep) -> Sweep:
         for run_id, ids in zip(rows["run_id"], rows["members"])
     }
     runs = runs.drop(columns=["members", "group"]).copy()  # a contiguous frame
-    sweep_fields = (sweep.store, sweep.sweep_id, runs, sweep.client)
+    sweep_fields = (sweep.store, sweep.sweep_id, runs, sweep.records)
     return Merged(*sweep_fields, source=sweep, members=members)
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from normbench import names
 from normbench.results.answer import cause, headline, scheme_faults, tables
 from normbench.results.answer import closing as answer
 from normbench.results.compare.reached import step_text
-from normbench.results.pages import dashboard
+from normbench.results.pages.views import Page
 from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
 
@@ -16,13 +15,14 @@ SIGNED = "Written by normbench"  # a description without it is a user's, and is 
 MAX_DESCRIPTION_LENGTH = 4900  # MLflow stores 5,000 characters of an experiment's description
 
 
-def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
-    """Return the description of an experiment and of its sweep run.
+def write(sweep: Sweep, experiment: str, page: Page, picture: str = "") -> str:
+    """Return the description of an experiment and of a comparison's run in it.
 
     Args:
         sweep: The runs.
         experiment: The experiment.
-        picture: The name of the sweep run's artifact that shows the answer; empty for none.
+        page: The addresses of the comparison.
+        picture: The name of the comparison's file that shows the answer; empty for none.
 
     Returns:
         The Markdown. A text that is too long for MLflow is without the table of the schemes.
@@ -38,34 +38,28 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
     answers += map(clean.markdown, answer.targets(experiment_sweep))
     head = [  # the answer first: MLflow shows two lines until the description is unfolded
         *answers[:1],
-        f"Comparison {clean.markdown(sweep.sweep_id)}: "
+        f"Comparison {clean.markdown(page.comparison_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
         *answers[1:],
-        *(
-            [f"![What each step size leaves]({_file_path(experiment_sweep, picture)})"]
-            if picture
-            else []
-        ),
+        *([f"![What each step size leaves]({page.file(picture)})"] if picture else []),
     ]
     table = tables.markdown(tables.summary(experiment_sweep))
     foot = [
         f"Again: {clean.code(sweep.command)}",
-        f"[Charts of the schemes]({dashboard.path(sweep, experiment)}), "
-        f"[of every step size]({dashboard.path(sweep, experiment, 'step')}), "
-        f"[the report]({report_path(sweep, experiment)}).",
+        f"[Charts of the schemes]({page.charts()}), "
+        f"[of every step size]({page.charts(names.STEP)}), [the report]({page.report}).",
         f"*{SIGNED}.*",
     ]
     text = "\n\n".join([*head, table, *foot])
-    if len(text) <= MAX_DESCRIPTION_LENGTH:
-        return text
-    return _cut([*head, *foot])
+    return text if len(text) <= MAX_DESCRIPTION_LENGTH else _cut([*head, *foot])
 
 
-def of_scheme(row: Mapping[Any, Any]) -> str:
+def of_scheme(row: Mapping[Any, Any], comparison_id: str) -> str:
     """Return the description of a scheme's run: its verdict and theory's explanation.
 
     Args:
         row: The run's row in a table of runs.
+        comparison_id: The id of the comparison that wrote the run.
 
     Returns:
         The Markdown.
@@ -74,8 +68,7 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     at_step = f" at step size {step}" if step else ""
     scheme = f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "
     verdict = row["verdict"] or "no descent"
-    sweep_id = row[names.SWEEP_ID.column]
-    paragraphs = [scheme + clean.markdown(f"{verdict}{at_step}, in comparison {sweep_id}.")]
+    paragraphs = [scheme + clean.markdown(f"{verdict}{at_step}, in comparison {comparison_id}.")]
     paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
     if isinstance(target := row.get(names.TARGET_SUMMARY.column), str):
         paragraphs.append(clean.markdown(f"target: {target}"))
@@ -89,26 +82,3 @@ def _cut(paragraphs: Sequence[str]) -> str:
     """
     signature = f"\n\n{paragraphs[-1]}"
     return "\n\n".join(paragraphs[:-1])[: MAX_DESCRIPTION_LENGTH - len(signature)] + signature
-
-
-def _file_path(experiment_sweep: Sweep, name: str) -> str:
-    """Return the address of a sweep run's artifact, relative to MLflow's page."""
-    run_id = experiment_sweep.of_role(names.SWEEP).iloc[0]["run_id"]
-    return f"get-artifact?path={quote(name)}&run_uuid={run_id}"
-
-
-def report_path(sweep: Sweep, experiment: str) -> str:
-    """Return the address of the report on MLflow's page, without the server's address.
-
-    Args:
-        sweep: The sweep.
-        experiment: The name of the experiment, whose sweep run has the report.
-
-    Returns:
-        The part of the address from `#` on.
-    """
-    row = sweep.of_role(names.SWEEP, experiment).iloc[0]
-    return (
-        f"#/experiments/{row['experiment_id']}/runs/{row['run_id']}/artifacts/report.html"
-        "?workflowType=machine_learning"
-    )

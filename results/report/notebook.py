@@ -25,7 +25,6 @@ from normbench.results.report import page as report
 from normbench.results.safe import clean
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.stores import DEFAULT_STORE
 
 # The columns of `Comparison.frame`, by the metrics of the histories.
 TRAIN_COLUMN_NAMES = {
@@ -271,25 +270,23 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:8]
 
 
-def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
+def load(sweep: str = "last", folder: str | Path = names.HOME) -> Comparison:
     """Load a recorded comparison.
 
     Args:
         sweep: Its id, as `normbench results list` prints it; `last` for the last one that has
             results.
-        store: An MLflow store or server; by default `mlflow.db` in the working folder.
+        folder: The folder of comparisons and their records; by default `outputs` in the working
+            folder.
 
     Returns:
         The comparison, as `compare` returns it.
 
     Raises:
-        ResultsError: There is no such store or sweep, or no job of it is recorded.
+        ResultsError: There is no such comparison, or no job of it is recorded.
     """
-    # A mistake such as a number for an id gets one line instead of an error inside MLflow.
-    for name, value, example in (
-        ("sweep", sweep, "an id of `normbench results list`, or 'last'"),
-        ("store", store, "a URI, such as 'sqlite:///mlflow.db'"),
-    ):
-        if not isinstance(value, str):
-            raise ResultsError(f"{name} is {type(value).__name__}: must be text; give {example}")
-    return Comparison(*state.read(store, () if sweep == "last" else (sweep,)))
+    if not isinstance(sweep, str):  # such as a number
+        kind = type(sweep).__name__
+        example = "an id of `normbench results list`, or 'last'"
+        raise ResultsError(f"sweep is {kind}: must be text; give {example}")
+    return Comparison(*state.read(Path(folder), () if sweep == "last" else (sweep,)))

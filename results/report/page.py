@@ -25,7 +25,7 @@ from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES, SWEEP_FIGURES
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
-from normbench.results.store import state
+from normbench.results.store import comparison_files
 from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
@@ -94,7 +94,7 @@ def render(sweep: Sweep, drawn: Files | None = None, is_complete: bool = False) 
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
-        state="" if is_complete else state.state_of(sweep).sentence,
+        state="" if is_complete else " ".join(comparison_files.sentences(sweep.comparisons)),
         overview=_pictures("all", sweep, first, drawn.get(first, ()), SWEEP_FIGURES),
         sections=sections,
         pairs=_pairs(sweep),
@@ -163,11 +163,9 @@ def _started(sweep: Sweep) -> str:
 def _sweep_runs(sweep: Sweep) -> pd.DataFrame:
     """Return the sweep run, which has the facts of the whole command, as a table.
 
-    It has several rows if sweeps are shown together. If it was deleted, the scheme runs, which have
-    those facts too, are returned instead.
+    It has several rows if sweeps are shown together.
     """
-    sweep_runs = sweep.of_role(names.SWEEP)
-    return sweep_runs if len(sweep_runs) else sweep.of_role(names.SCHEME)
+    return sweep.of_role(names.SWEEP)
 
 
 def _section(

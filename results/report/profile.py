@@ -12,7 +12,7 @@ from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, passes, problems, reached
 from normbench.results.compare.merging import merged
 from normbench.results.report import screen, screen_table
-from normbench.results.store import state
+from normbench.results.store import comparison_files, state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
@@ -36,7 +36,7 @@ NOT_ALL = "no problem on which every scheme was run; name the comparisons that s
 
 
 def print_profile(
-    store: str,
+    home: Path,
     sweep_ids: Sequence[str],
     target: str,
     measure: str,
@@ -46,7 +46,7 @@ def print_profile(
     """Print the leaderboard, predictions, pairs, ranks and profiles of sweeps.
 
     Args:
-        store: An MLflow store or server.
+        home: The folder of comparisons and their records.
         sweep_ids: The sweeps; without any, the last one.
         target: The share of the excess that is to be reached, one of `comparisons.TARGET_NAMES`.
         measure: What is counted until then, one of `names.MEASURES`.
@@ -65,12 +65,14 @@ def print_profile(
         if value not in choices:
             raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
     # Without ids, the last sweep is read. Notes on the state of several sweeps are made jointly.
-    first_sweep, state_notes = state.read(store, sweep_ids[:1])
-    loaded = [first_sweep, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
+    first_sweep, state_notes = state.read(home, sweep_ids[:1])
+    loaded = [first_sweep, *(state.read(home, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
     if len(loaded) > 1:
         # Sentences on runs that could not be read, then on the states of all sweeps.
         state_notes = [note for sweep in loaded for note in sweep.left_out]
-        state_notes += state.sentences([state.state_of(sweep) for sweep in loaded])
+        state_notes += comparison_files.sentences(
+            comparison for sweep in loaded for comparison in sweep.comparisons
+        )
     table = reached.time_to_target(loaded, target, measure)
     goal = f"{100 * float(target):g} % of the excess cost is left"
     jobs = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])

@@ -15,10 +15,8 @@ from normbench.results.answer.race import race_target
 from normbench.results.compare import comparisons, heldout, passes, problems
 from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, has_too_many_schemes, merged
 from normbench.results.compare.reached import tuned_once
-from normbench.results.pages import dashboard
 from normbench.results.report import profile, screen, screen_table
 from normbench.results.safe import clean
-from normbench.results.store import uris
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
@@ -123,11 +121,7 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
         screen.print_lines(
             terminal, f"files      {_relative_path(folder)}: {_contents(folder_files)}"
         )
-    # A dashboard shows one sweep on a server; for a local store a command starts one.
-    if uris.is_server(sweep.store) and not sweep.is_query:
-        for name in sweep.experiments:
-            screen.print_lines(terminal, f"dashboard  {dashboard.link(sweep, name)}")
-    dashboard_hint = "" if uris.is_server(sweep.store) else "  (normbench dashboard shows it)"
+    dashboard_hint = "  (normbench dashboard shows it)" if "://" in sweep.store else ""
     screen.print_lines(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
 
 

@@ -7,10 +7,6 @@ class ResultsError(LookupError):
     """A requested result is missing or cannot be written: one line for the user, exit code 2."""
 
 
-class RefusedError(ValueError):
-    """A value that MLflow would refuse to store, or could not find; the message is MLflow's."""
-
-
 def unwritable(folder: Path, error: OSError) -> ResultsError:
     """Return the user's error for an output folder that cannot be written.
 

@@ -1,6 +1,7 @@
-"""The runs of a store as one table, labelled and in the order of the jobs."""
+"""The runs of comparisons as one table, labelled and in the order of the jobs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -10,68 +11,86 @@ import pandas as pd
 from normbench import names
 from normbench.results.safe import clean
 from normbench.results.store import dataset_inputs as inputs
+from normbench.results.store.comparison_files import Comparison
+from normbench.results.store.job_records import JobRecord, RunRecord
 from normbench.results.store.rows import as_table
 from normbench.results.store.run_labels import labels
 
-
-def tabulate(
-    runs: Sequence[Any], experiment_names: Mapping[str, str], sweep_id: str
-) -> pd.DataFrame:
-    """Return one row a run; the schemes of a sweep by experiment, in the order of its jobs.
-
-    Args:
-        runs: The runs as MLflow's objects.
-        experiment_names: The experiments' names, by their ids.
-        sweep_id: The sweep whose jobs give the order; of any other id, the start time gives it.
-
-    Returns:
-        The table, with the columns of `_row`, the columns of the order (`place`: the number of the
-        job in the sweep; `first`: the least place of the experiment; `size`: the step size), and
-        those of `add_labels`.
-    """
-    line = lru_cache(maxsize=None)(clean.recorded_line)  # most runs share most of their texts
-    rows = [_row(run, line(experiment_names[run.info.experiment_id]), line) for run in runs]
-    table = as_table(rows)
-    table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
-    table["first"] = table.groupby("experiment")["place"].transform("min")
-    # The size orders the runs of a job, which have the same start time.
-    table["size"] = pd.to_numeric(table.get(names.STEP_TAG.column), errors="coerce")
-    order = ["first", "place", "started", "size", "run_id"]
-    return add_labels(table.sort_values(order, ignore_index=True, na_position="first"))
+Line = lru_cache(maxsize=100_000)(clean.recorded_line)  # most runs share most of their texts
 
 
-def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:
-    """Return a run as a row of the table.
+def tabulate(comparisons: Iterable[Comparison], records: Mapping[str, JobRecord]) -> pd.DataFrame:
+    """Return one row a run, by experiment, in the order of the jobs.
 
     Args:
-        run: The run as MLflow's object.
-        experiment: The name of its experiment.
-        line: Sanitizes a text of the run.
+        comparisons: The comparisons; a job of two stands with the first of them.
+        records: The records of their jobs by key; jobs without one are left out.
 
     Returns:
-        Values by column; those of tags, params and metrics under `tags.*`, `params.*`, `metrics.*`.
+        The table. Columns: run_id (the key of the job, and of a step its number behind a dot),
+        parent (of a step, its job's), experiment, role, name, status, started (ms since 1970),
+        normalizer, verdict, reason, data, its sizes, label, and those of tags, params and metrics
+        (the last value) under `tags.*`, `params.*`, `metrics.*`.
     """
-    tags = {line(key): line(text) for key, text in run.data.tags.items()}
-    params = {line(key): line(text) for key, text in run.data.params.items()}
-    ended = run.info.end_time or run.info.start_time  # a run without an end takes 0 s
+    rows: dict[str, list[dict[str, Any]]] = {}  # by experiment
+    taken: set[str] = set()
+    for comparison in comparisons:
+        started = datetime.fromisoformat(comparison.started).timestamp() * 1000
+        begun: set[str] = set()  # the experiments that have the row of this comparison
+        for key in comparison.keys:
+            if key not in records or key in taken:
+                continue
+            taken.add(key)
+            record = records[key]
+            of_experiment = rows.setdefault(record.experiment, [])
+            if record.experiment not in begun:
+                begun.add(record.experiment)
+                run = RunRecord(comparison.id, comparison.run_tags)
+                run_id = Line(f"{comparison.id}/{record.experiment}")
+                of_experiment.append(_row(run_id, run, names.SWEEP) | {"started": started})
+            for row in _rows_of_job(key, record):
+                row |= {names.SWEEP_ID.column: comparison.id, "started": started}
+                of_experiment.append(row)
+    every = [
+        row | {"experiment": Line(experiment)} for experiment in rows for row in rows[experiment]
+    ]
+    return add_labels(as_table(every))
+
+
+def _rows_of_job(key: str, record: JobRecord) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a job's run, and of the runs of its step sizes."""
+    yield {
+        **_row(key, record.scheme, names.SCHEME),
+        "status": "FAILED" if record.failure else "FINISHED",
+        "data": Line(inputs.describe(record.dataset)),
+        **inputs.sizes(record.dataset),
+        **{names.setting(Line(name)): Line(text) for name, text in record.params.items()},
+    }
+    for number, step in enumerate(record.steps):
+        yield {**_row(f"{key}.{number}", step, names.STEP), "parent": key}
+
+
+def _row(run_id: str, run: RunRecord, role: str) -> dict[str, Any]:
+    """Return the columns that a row of each role has.
+
+    Args:
+        run_id: The id of the run.
+        run: The run.
+        role: `sweep`, `scheme` or `step`.
+    """
+    tags = {Line(key): Line(text) for key, text in run.tags.items()}
     return {
-        "run_id": run.info.run_id,
-        "parent": tags.get(names.PARENT.key, ""),
-        "experiment": experiment,
-        "experiment_id": run.info.experiment_id,
-        "role": tags.get(names.ROLE.key, ""),
-        "name": line(run.info.run_name or ""),
-        "status": run.info.status,
-        "started": run.info.start_time,
-        "seconds": (ended - run.info.start_time) / 1000,
+        "run_id": run_id,
+        "parent": "",
+        "role": role,
+        "name": Line(run.name),
+        "status": "FINISHED",
         "normalizer": tags.get(names.NORMALIZER.key, ""),
         "verdict": tags.get(names.VERDICT.key, ""),
         "reason": tags.get(names.REASON.key, ""),
-        "data": line(inputs.describe(run)),
-        **inputs.sizes(run),
+        "data": "",
         **{f"{names.TAGS}{key}": text for key, text in tags.items()},
-        **{names.setting(key): text for key, text in params.items()},
-        **{f"{names.METRICS}{line(key)}": value for key, value in run.data.metrics.items()},
+        **{f"{names.METRICS}{Line(key)}": value for key, value, _ in run.metrics},
     }
 
 
@@ -82,7 +101,7 @@ def add_labels(table: pd.DataFrame) -> pd.DataFrame:
     NaN where the table lacks that run. A missing column of step sizes is added, with NaN.
     """
     table["label"] = labels(table)
-    if names.STEP_SIZE.column not in table:  # every job failed, or its step runs were deleted
+    if names.STEP_SIZE.column not in table:  # every job failed, or has no descent
         table[names.STEP_SIZE.column] = np.nan
     by_run_id = table.set_index("run_id")
     steps = table["role"] == names.STEP
@@ -90,12 +109,3 @@ def add_labels(table: pd.DataFrame) -> pd.DataFrame:
         if name in table:
             table[name] = table[name].where(~steps, table["parent"].map(by_run_id[name]))
     return table
-
-
-def tags_of(row: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the tags of a run by key, from its row in a table of runs."""
-    return {
-        str(column).removeprefix(names.TAGS): str(value)
-        for column, value in row.items()
-        if str(column).startswith(names.TAGS) and pd.notna(value)
-    }

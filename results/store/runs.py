@@ -1,30 +1,25 @@
-"""Read runs from MLflow into tidy tables; no other module does."""
+"""The runs of comparisons: a tidy table, and the histories and arrays of their records."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from tempfile import TemporaryDirectory
+from pathlib import Path
 from typing import Any, TypeVar
+from zipfile import BadZipFile
 
 import pandas as pd
 from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.safe import clean
-from normbench.results.store import owner, run_checks, uris
+from normbench.results.store import comparison_files, filters
 from normbench.results.store import recorded_histories as histories
+from normbench.results.store.comparison_files import Comparison
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.filters import remedy
+from normbench.results.store.job_records import JobRecord
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_table import tabulate
-from normbench.results.store.stores import (
-    absolute,
-    artifact,
-    connect,
-    is_quotable,
-    search_runs,
-)
 
 HISTORY_KEYS = tuple(metric.key for metric in names.HISTORIES)
 QUARTILE_KEYS = tuple(
@@ -32,9 +27,12 @@ QUARTILE_KEYS = tuple(
     for metric in names.HISTORIES
     for quantile in names.QUARTILES
 )
-# A filter: on a shared server, other projects may use a tag `role` as well.
-HAS_SWEEP_ID = names.SWEEP_ID.exists
-READING_THREADS = 8  # requests to a server at once
+STATUS = {
+    comparison_files.RUNNING: "RUNNING",
+    comparison_files.FINISHED: "FINISHED",
+    comparison_files.FAILED: "FAILED",
+    comparison_files.INTERRUPTED: "KILLED",
+}
 QUERY = "query"  # takes the place of a sweep's id
 Arrays = dict[str, NDArray[Any]]  # the arrays of one record by key
 Cached = TypeVar("Cached")
@@ -42,22 +40,23 @@ Cached = TypeVar("Cached")
 
 @dataclass(frozen=True)
 class Sweep:
-    """The runs of one sweep, of several sweeps or of a query, as recorded in a store.
+    """The runs of one comparison, of several or of a query.
 
     Attributes:
-        runs: One row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
-            `params.*`, and the last value of each metric under `metrics.*`.
-        store: The URI of the store.
-        sweep_id: The sweep's id; `query` for the runs of a query.
-        client: The client of runs that are held in memory; None for those of a store.
-        left_out: One sentence about each run that cannot be read.
+        store: Where the comparison is recorded: its copy in MLflow, or else its home.
+        sweep_id: The comparison's id; `query` for the runs of several.
+        runs: One row a run, see `run_table.tabulate`.
+        records: The records of the jobs by the ids of their scheme runs.
+        left_out: One sentence about each record that cannot be read.
+        comparisons: The comparisons that the runs are of.
     """
 
     store: str
     sweep_id: str
     runs: pd.DataFrame
-    client: Any = None
-    left_out: list[str] = field(default_factory=list)
+    records: Mapping[str, JobRecord] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
 
     def of_role(self, role: str, experiment: str | None = None) -> pd.DataFrame:
         """Return the rows of one role; they are shared, so do not modify them.
@@ -147,24 +146,6 @@ class Sweep:
         in_scheme = (self.runs["label"] == name) | (self.runs["normalizer"] == name)
         return replace(self, runs=self.runs[in_scheme | (self.runs["role"] == names.SWEEP)])
 
-    def has_tag(self, experiment: str, tag: str) -> bool:
-        """Return whether an experiment has a tag, such as that of a saved view.
-
-        Args:
-            experiment: The name of the experiment.
-            tag: The key of the tag.
-
-        Returns:
-            False also where there is no such experiment.
-        """
-        recorded = self._client.get_experiment_by_name(experiment)
-        return recorded is not None and tag in recorded.tags
-
-    @cached_property
-    def _client(self) -> Any:
-        """The client that histories and arrays are read from: the given one, or the store's."""
-        return self.client or connect(self.store)
-
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORY_KEYS) -> pd.DataFrame:
         """Return the histories of runs.
 
@@ -176,13 +157,7 @@ class Sweep:
             One row a run and iteration. Columns: run_id, experiment, normalizer, label, step_size,
             verdict, iteration, and each metric that one of the runs has.
         """
-        # An empty dictionary at first; `table` adds the histories that it reads.
-        cache = self.get_or_compute("histories", dict[tuple[str, str], pd.Series])
-        is_remote = self.client is None and uris.database(self.store) is None
-        threads = READING_THREADS if is_remote else 1
-        return histories.table(
-            self._client, runs, metrics, self._descent, cache, self.left_out, threads
-        )
+        return histories.table(runs, metrics, self._series, self._descent)
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the arrays of a scheme's descent, cached; scheme: the id of its run."""
@@ -200,8 +175,13 @@ class Sweep:
         Returns:
             Values by step; empty where the run has no metric of that name.
         """
-        points = self._client.get_metric_history(run_id, metric)
-        return {point.step: point.value for point in points}
+        return self._series(run_id).get(metric, {})
+
+    def _series(self, run_id: str) -> dict[str, dict[int, float]]:
+        """Return the values of each metric of a run by step."""
+        key, _, number = run_id.partition(".")
+        record = self.records[key]
+        return (record.steps[int(number)] if number else record.scheme).series
 
     def arrays(self, runs: pd.DataFrame, name: str) -> dict[str, Arrays]:
         """Return the arrays of a record.
@@ -214,7 +194,7 @@ class Sweep:
             The arrays by key, of each run that has this record by its label.
 
         Raises:
-            ResultsError: The artifacts cannot be read.
+            ResultsError: The record cannot be read.
         """
         ids_by_label = {
             row["label"]: row["run_id"]
@@ -227,9 +207,12 @@ class Sweep:
 
     def _read_arrays(self, run_id: str, name: str) -> Arrays:
         """Read the arrays of one record of a run; raise `ResultsError` where they cannot be."""
-        with TemporaryDirectory() as folder:
-            file = artifact(self._client, self.store, run_id, f"arrays/{name}.npz", folder)
-            return run_checks.arrays(file, run_id, name)
+        try:
+            return dict(self.records[run_id].arrays[name])
+        except (OSError, KeyError, ValueError, BadZipFile) as error:
+            raise ResultsError(
+                f"record {run_id}: its {name} cannot be read ({clean.first_line(error)})"
+            ) from error
 
 
 def which_step(schemes: pd.DataFrame) -> str:
@@ -237,274 +220,118 @@ def which_step(schemes: pd.DataFrame) -> str:
     return "shown" if "true" in set(schemes.get(names.STEP_CHOSEN.column, ())) else "best"
 
 
-def last_sweep_ids(store: str) -> tuple[str, str]:
-    """Return the ids of the last sweep, and of the last sweep with a recorded job.
+def load(home: Path, *sweeps: str) -> Sweep:
+    """Load a comparison; several as if they were one.
 
     Args:
-        store: An MLflow store or server.
-
-    Returns:
-        Both ids, which are equal where no sweep has a recorded job.
-
-    Raises:
-        ResultsError: There is no sweep.
-    """
-    client = connect(store)
-    query = f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}"
-    # The latest sweep nearly always has a job; all sweeps are read only where it has none.
-    for max_runs in (1, None):
-        sweep_runs = search_runs(client, query, max_runs)
-        if not sweep_runs:
-            raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
-        ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in sweep_runs))
-        for sweep_id in ids:
-            if _holds_job(client, sweep_id):
-                return ids[0], sweep_id
-    return ids[0], ids[0]
-
-
-def _holds_job(client: Any, sweep_id: str) -> bool:
-    """Return whether a finished or failed job of a sweep is recorded: one that it ran or reused."""
-    if not is_quotable(sweep_id):
-        return False
-    job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
-    job += " and attributes.status != 'KILLED'"
-    members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
-    return any(search_runs(client, f"{job} and {member}", max_runs=1) for member in members)
-
-
-def load(store: str, *sweeps: str) -> Sweep:
-    """Load a sweep with the jobs that it reused from others; several sweeps as if they were one.
-
-    Args:
-        store: An MLflow store or server.
-        *sweeps: The ids of the sweeps.
+        home: The folder of comparisons and their records.
+        *sweeps: The ids of the comparisons.
 
     Returns:
         Their runs.
 
     Raises:
-        ResultsError: A sweep is not recorded, or cannot be read.
+        ResultsError: A comparison is not there, or cannot be read.
     """
-    client = connect(store)
-    runs = {
-        run.info.run_id: run for sweep_id in sweeps for run in of_sweep(client, store, sweep_id)
-    }
-    common_id = sweeps[0] if len(sweeps) == 1 else ""  # several sweeps are as those of a query
-    return _sweep_of(client, list(runs.values()), absolute(store), common_id)
+    return of_comparisons(comparison_files.select(home, sweeps))
 
 
-def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
-    """Return a sweep's runs as MLflow's objects, with the jobs that it reused from others.
+def of_comparisons(chosen: Sequence[Comparison]) -> Sweep:
+    """Return the runs of comparisons of one home; a record that cannot be read is named."""
+    in_order = sorted(chosen, key=lambda comparison: comparison.started)
+    records: dict[str, JobRecord] = {}
+    left_out: list[str] = []
+    for comparison in in_order:
+        for key in set(comparison.keys) - set(records):
+            try:
+                records[key] = JobRecord.load(comparison_files.record_file(comparison.home, key))
+            except (OSError, ValueError) as error:
+                left_out.append(f"A job is left out: {clean.first_line(error)}.")
+    return sweep_of(in_order, records, left_out)
+
+
+def sweep_of(
+    chosen: Sequence[Comparison], records: Mapping[str, JobRecord], left_out: Sequence[str] = ()
+) -> Sweep:
+    """Return the runs of comparisons, from the records of their jobs by key.
 
     Args:
-        client: MLflow's client.
-        store: The store's URI, for the message of an error.
-        sweep_id: The sweep.
-
-    Returns:
-        The runs.
-
-    Raises:
-        ResultsError: The sweep is not recorded.
+        chosen: The comparisons, in order.
+        records: The records of their jobs; jobs without one are left out.
+        left_out: What is said of records that cannot be read.
     """
-    sweep_runs: list[Any] = []
-    if is_quotable(sweep_id):
-        sweep_runs = [
-            *search_runs(client, names.SWEEP_ID.equals(sweep_id)),
-            *_reused(client, sweep_id),
-        ]
-    if not sweep_runs:
-        raise ResultsError(
-            f"comparison {clean.line(sweep_id)}: is not in {clean.line(store)}; "
-            "normbench results list shows them"
-        )
-    return sweep_runs
+    first = chosen[0]
+    sweep_id = first.id if len(chosen) == 1 else QUERY
+    store = first.tracking or str(first.home)
+    return Sweep(
+        store, sweep_id, tabulate(chosen, records), records, tuple(left_out), tuple(chosen)
+    )
 
 
 def split_command(command: str) -> list[str]:
-    """Return the words of a recorded command; none where its quotes are open.
-
-    Other programs may record such commands, and earlier versions of this one did where a secret
-    stood in quotes.
-    """
+    """Return the words of a recorded command; none where its quotes are open, as in a cut one."""
     try:
         return shlex.split(command)
     except ValueError:
         return []
 
 
-def _reused(client: Any, sweep_id: str) -> list[Any]:
-    """Return the scheme runs that a sweep reused from others, and their step runs.
-
-    The step runs carry the id of the sweep that wrote them alone, so all step runs of that sweep
-    are searched.
-    """
-    members = search_runs(client, names.membership(sweep_id).exists)
-    # Members that the sweep wrote itself are not reused.
-    schemes = {
-        run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
-    }
-    reused_runs = list(schemes.values())
-    other_sweeps = {run.data.tags.get(names.SWEEP_ID.key, "") for run in reused_runs}
-    for other_sweep in sorted(filter(is_quotable, other_sweeps)):
-        steps = search_runs(
-            client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other_sweep)}"
-        )
-        reused_runs += [run for run in steps if run.data.tags.get(names.PARENT.key) in schemes]
-    return reused_runs
-
-
-def load_query(store: str, where: str) -> Sweep:
-    """Return the scheme runs that match an MLflow filter, with their sweep and step runs.
+def load_query(home: Path, where: str) -> Sweep:
+    """Return the scheme runs that a filter selects, with their step runs.
 
     Args:
-        store: An MLflow store or server.
+        home: The folder of comparisons and their records.
         where: The filter, such as `params.dataset = 'digits' and tags.normalizer = 'standard'`.
 
     Returns:
         The runs.
 
     Raises:
-        ResultsError: MLflow refuses the filter, or no run matches it.
+        ResultsError: The filter cannot be read, or no run matches it.
     """
-    client = connect(store)
-    all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {HAS_SWEEP_ID}"
-    try:
-        found_schemes = search_runs(client, f"{all_schemes} and {where}")
-    except ResultsError as error:  # the store cannot be read, or the filter is wrong
-        reason = clean.first_line(error.__cause__ or error)
-        raise ResultsError(f"--where {where}: {reason}") from error
-    schemes = [
-        run
-        for run in run_checks.without_interrupted(found_schemes)
-        if is_quotable(run.data.tags[names.SWEEP_ID.key])
-    ]
-    if not schemes:
-        recorded_schemes = search_runs(client, all_schemes, max_runs=1000)
-        suggestion = remedy(
-            where, ({"params": run.data.params, "tags": run.data.tags} for run in recorded_schemes)
-        )
-        raise ResultsError(
-            clean.line(f"--where {where}: finds no scheme run in {store}; {suggestion}")
-        )
-    scheme_ids = {run.info.run_id for run in schemes}
-    parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
-    runs = list(schemes)
-    for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
-        for run in search_runs(client, names.SWEEP_ID.equals(sweep_id)):
-            # The steps of other schemes of the sweep are left out.
-            is_step = run.data.tags.get(names.PARENT.key) in scheme_ids
-            if is_step or run.info.run_id in parents:
-                runs.append(run)
-    return _sweep_of(client, runs, absolute(store))
+    selects = filters.parse(where)
+    chosen = comparison_files.recorded(home)
+    if not chosen:
+        raise comparison_files.empty_home(home)
+    every = of_comparisons(chosen)
+    records = {key: record for key, record in every.records.items() if selects(record)}
+    if not records:
+        suggestion = filters.remedy(where, every.records.values())
+        raise ResultsError(clean.line(f"--where {where}: finds no job in {home}; {suggestion}"))
+    return replace(sweep_of(every.comparisons, records, every.left_out), sweep_id=QUERY)
 
 
-def sweep_in_memory(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> Sweep:
-    """Return a sweep whose runs are held in memory.
+def sweeps(home: Path) -> pd.DataFrame:
+    """Return the comparisons of a home, the latest first.
 
     Args:
-        client: Answers like MLflow's client.
-        sweep_runs: The runs of the sweep, of its schemes and of their steps.
-        store: What the sweep names as its store.
-        sweep_id: The id of the sweep.
+        home: The folder of comparisons and their records.
 
     Returns:
-        The sweep; it asks the client for histories and arrays.
-    """
-    return replace(_sweep_of(client, sweep_runs, store, sweep_id), client=client)
-
-
-def load_scheme(store: str, run_id: str) -> Sweep:
-    """Load one scheme run and its step runs.
-
-    Args:
-        store: The URI of the store.
-        run_id: The id of the scheme's run.
-
-    Returns:
-        A sweep of that scheme alone.
-    """
-    client = connect(store)
-    runs = [client.get_run(run_id), *search_runs(client, names.PARENT.equals(run_id))]
-    return _sweep_of(client, runs, absolute(store))
-
-
-def _sweep_of(client: Any, recorded: Sequence[Any], store: str, sweep_id: str = "") -> Sweep:
-    """Return the readable ones of MLflow's runs as a `Sweep`.
-
-    Runs whose recording was interrupted are left out without a sentence.
-
-    Args:
-        client: MLflow's client.
-        recorded: The runs as MLflow's objects.
-        store: The URI of the store.
-        sweep_id: The sweep's id; empty for the runs of a query.
+        One row a comparison and experiment. Columns: sweep, experiment, status, jobs, lacks (how
+        many jobs are not done; the same command runs them), command.
 
     Raises:
-        ResultsError: No scheme run can be read, and some run cannot.
+        ResultsError: There is none.
     """
-    experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    # left_out: a sentence about each run that cannot be read.
-    runs, left_out = run_checks.readable(run_checks.without_interrupted(recorded), experiment_names)
-    if left_out and not any(run.data.tags.get(names.ROLE.key) == names.SCHEME for run in runs):
-        raise ResultsError(" ".join(run_checks.first_sentences(left_out)))
-    table = tabulate(runs, experiment_names, sweep_id)
-    return Sweep(store, sweep_id or QUERY, table, left_out=run_checks.first_sentences(left_out))
-
-
-def sweeps(store: str) -> pd.DataFrame:
-    """Return the recorded sweeps, the latest first.
-
-    Args:
-        store: An MLflow store or server.
-
-    Returns:
-        One row a sweep and experiment. Columns: sweep, experiment, status, jobs, lacks (how many
-        jobs of an interrupted sweep are not recorded; the same command runs them), command.
-    """
-    client = connect(store)
-    experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    sweep_runs = search_runs(client, f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}")
-    readable_runs, _ = run_checks.readable(sweep_runs, experiment_names)
-    rows = [
-        {
-            "sweep": run.data.tags[names.SWEEP_ID.key],
-            "experiment": experiment_names[run.info.experiment_id],
-            "status": _status(run),
-            "jobs": run.data.tags.get(names.JOBS.key, ""),
-            "lacks": _lacks(client, run),
-            "command": clean.recorded_line(run.data.tags.get(names.COMMAND.key, "")),
-        }
-        for run in readable_runs
-    ]
+    rows = []
+    every = comparison_files.recorded(home)
+    if not every:
+        raise comparison_files.empty_home(home)
+    for comparison in every:
+        lacks = len(comparison.jobs) - len(comparison.keys)
+        status = comparison.state
+        if status == comparison_files.RUNNING and not comparison.is_running:
+            status = comparison_files.INTERRUPTED
+        rows += [
+            {
+                "sweep": comparison.id,
+                "experiment": experiment,
+                "status": STATUS[status],
+                "jobs": len(comparison.jobs),
+                "lacks": str(lacks) if lacks else "",
+                "command": clean.recorded_line(comparison.command),
+            }
+            for experiment in dict.fromkeys(job.experiment for job in comparison.jobs)
+        ]
     return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "lacks", "command"])
-
-
-def _status(sweep: Any) -> str:
-    """Return the status of a sweep's run; KILLED where its process is no longer alive.
-
-    A sweep of which that is unknown stays RUNNING.
-    """
-    abandoned = sweep.info.status == "RUNNING" and owner.is_alive(sweep.data.tags) is False
-    return "KILLED" if abandoned else str(sweep.info.status)
-
-
-def _lacks(client: Any, sweep: Any) -> str:
-    """Return how many jobs of an interrupted sweep are not recorded in any experiment.
-
-    Args:
-        client: MLflow's client.
-        sweep: The sweep's run as MLflow's object.
-
-    Returns:
-        The number as text; empty for a finished sweep, or if the number of jobs is not known. A
-        failed job is recorded; one whose recording was interrupted is not.
-    """
-    jobs, sweep_id = sweep.data.tags.get(names.JOBS.key, ""), sweep.data.tags[names.SWEEP_ID.key]
-    if sweep.info.status == "FINISHED" or not jobs.isdigit() or not is_quotable(sweep_id):
-        return ""
-    member = names.membership(sweep_id).exists
-    schemes = search_runs(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
-    recorded_schemes = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
-    return str(int(jobs) - len(recorded_schemes))

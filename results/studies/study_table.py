@@ -1,7 +1,8 @@
 """The table of the studies of `conf/experiment`: the source's statement beside the measurement."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,82 +10,60 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer.theory_table import format_bound
 from normbench.results.compare import passes
-from normbench.results.store import runs, state
+from normbench.results.store import comparison_files, runs
+from normbench.results.store.comparison_files import Comparison
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.store.state import Phase, State
 from normbench.results.studies import expected
 
 EXPERIMENT_ARGUMENT = re.compile(r"experiment=([\w/]+)")
 
 
-def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
-    """Return the last complete sweep of each study in a folder of `conf/experiment`.
+def last_sweeps(home: Path, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
+    """Return the last complete comparison of each study in a folder of `conf/experiment`.
 
     Args:
-        store: The URI of the store.
+        home: The folder of comparisons and their records.
         folder: The folder of the studies.
 
     Returns:
-        The sweeps by the study's name, in the order in which they ran; the last sweep with a job
-        where none is complete. Beside them, a sentence on each later sweep that is not complete.
+        The comparisons by the study's name, in the order in which they ran; the last one with a job
+        where none is complete. Beside them, a sentence on each later one that is not complete.
 
     Raises:
-        ResultsError: If there is no such store, or if no study of the folder has a job.
+        ResultsError: If no study of the folder has a job.
     """
-    ids_by_study: dict[str, list[str]] = {}
-    for row in as_rows(runs.sweeps(store)):
+    by_study: dict[str, list[Comparison]] = {}
+    for comparison in comparison_files.recorded(home):  # the latest first
         # Such as `textbook/mnist`; empty for a command that names no study.
-        name = _study(row["command"])
+        name = _study(comparison.command)
         if name.startswith(f"{folder}/"):
-            ids_by_study.setdefault(name.removeprefix(f"{folder}/"), []).append(row["sweep"])
+            by_study.setdefault(name.removeprefix(f"{folder}/"), []).append(comparison)
     shown_sweeps: dict[str, Sweep] = {}
     notes: list[str] = []
-    # The store lists the latest sweep first.
-    for name, sweep_ids in reversed(ids_by_study.items()):
-        sweep, unfinished = _last_complete(store, list(dict.fromkeys(sweep_ids)))
-        replacement = f"; shown is {sweep.sweep_id}" if sweep is not None else ""
-        for sweep_state in unfinished:
-            predicate = f"{sweep_state.predicate}{replacement}"
-            notes.append(f"{folder}/{name}: comparison {sweep_state.sweep_id} {predicate}.")
-        if sweep is not None:
-            shown_sweeps[name] = sweep
+    for name, of_study in reversed(by_study.items()):
+        shown = next((other for other in of_study if _is_complete(other)), None)
+        shown = shown or next((other for other in of_study if other.keys), None)
+        replacement = f"; shown is {shown.id}" if shown else ""
+        for comparison in of_study:
+            if _is_complete(comparison):
+                break
+            predicate = f"{comparison.predicate}{replacement}"
+            notes.append(f"{folder}/{name}: comparison {comparison.id} {predicate}.")
+        if shown:
+            shown_sweeps[name] = runs.of_comparisons([shown])
     if not shown_sweeps:  # the notes, if any study ran, say why it is not shown
         reason = "; ".join(note.removesuffix(".") for note in notes) or (
             f"holds no study of {folder}; normbench experiment={folder}/NAME runs one"
         )
-        raise ResultsError(f"--store {store}: {reason}")
+        raise ResultsError(f"{home}: {reason}")
     return shown_sweeps, notes
 
 
-def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, list[State]]:
-    """Return the latest complete sweep of a study, and the states of those after it.
-
-    A sweep is complete if jobs of it are done and it has ended, or if all of them are done.
-
-    Args:
-        store: The URI of the store.
-        sweep_ids: The ids of the sweeps, the latest first.
-
-    Returns:
-        The latest complete sweep, and the states of the later ones. Where none is complete: the
-        latest sweep with a finished job, None without one, and the states of all sweeps.
-    """
-    unfinished: list[State] = []
-    latest_with_jobs = None
-    for sweep_id in sweep_ids:
-        sweep = runs.load(store, sweep_id)
-        sweep_state = state.state_of(sweep)
-        if sweep_state.done and (
-            sweep_state.phase is Phase.ENDED or sweep_state.done == sweep_state.jobs
-        ):
-            return sweep, unfinished
-        unfinished.append(sweep_state)
-        # The first of these is the latest, because the ids are in that order.
-        if latest_with_jobs is None and sweep_state.done:
-            latest_with_jobs = sweep
-    return latest_with_jobs, unfinished
+def _is_complete(comparison: Comparison) -> bool:
+    """Return whether every job of a comparison is done."""
+    return len(comparison.keys) == len(comparison.jobs)
 
 
 def _study(command: str) -> str:

@@ -1,12 +1,10 @@
 """What a command line expands to, as the jobs that are recorded tell it."""
 
-from collections import defaultdict
-
 import numpy as np
 import pytest
 
-from tests import stores
-from tests.faults.bench import tagged
+from normbench.results.store.comparison_files import Comparison, record_file
+from normbench.results.store.job_records import JobRecord
 
 pytestmark = pytest.mark.commands
 LIGHT = ("shadows=false", "refine=false", "theory=none", "figures=[]")
@@ -14,18 +12,14 @@ LIGHT = ("shadows=false", "refine=false", "theory=none", "figures=[]")
 
 def recorded(folder, *keys):
     """Return some parameters of each recorded job, in the order of the jobs."""
-    query = (
-        f"select {tagged('job')}, p.key, p.value from runs r, params p "
-        f"where p.run_uuid = r.run_uuid and {tagged('role')} = 'scheme' and r.status = 'FINISHED'"
-    )
-    jobs = defaultdict(dict)
-    for job, key, value in stores.of(folder).ask(query):
-        jobs[int(job.rpartition("/")[2])][key] = value
-    return [tuple(jobs[number].get(key) for key in keys) for number in sorted(jobs)]
+    (file,) = folder.glob("outputs/*/comparison.json")
+    comparison = Comparison.read(file.parent)
+    jobs = [JobRecord.load(record_file(comparison.home, key)) for key in comparison.keys]
+    return [tuple(job.params.get(key) for key in keys) for job in jobs if not job.failure]
 
 
 def test_every_combination_is_a_job_and_an_option_is_for_the_choices_that_have_it(
-    command, with_store, tmp_path
+    command, tmp_path
 ):
     """Equal jobs are one, the last word counts, and a number is recorded in one way."""
     words = ("iterations=7", "normalizer=standard,pca_sphere,pca", "normalizer.ridge=0,1e-3")
@@ -42,9 +36,7 @@ def test_every_combination_is_a_job_and_an_option_is_for_the_choices_that_have_i
     assert "normalizer.ridge: for pca_sphere; not for standard, pca" in done.stderr
 
 
-def test_a_setting_follows_the_choices_and_the_settings_that_it_names(
-    command, with_store, tmp_path
-):
+def test_a_setting_follows_the_choices_and_the_settings_that_it_names(command, tmp_path):
     done = command(
         *("normalizer=standard,minmax", "optimizer=momentum,gradient_descent", *LIGHT),
         "iterations='${per_scheme:{standard:1,minmax:2}}'",
@@ -62,7 +54,7 @@ def test_a_setting_follows_the_choices_and_the_settings_that_it_names(
     ]
 
 
-def test_patterns_quoted_paths_and_options_of_ones_own_are_choices(command, with_store, tmp_path):
+def test_patterns_quoted_paths_and_options_of_ones_own_are_choices(command, tmp_path):
     table = np.column_stack([np.random.default_rng(0).standard_normal((20, 2)), np.arange(20) % 2])
     np.savetxt(tmp_path / "a, b=c.csv", table, "%g", ",", header="u,v,y", comments="")
     (tmp_path / "options" / "normalizer").mkdir(parents=True)
@@ -82,9 +74,7 @@ def test_patterns_quoted_paths_and_options_of_ones_own_are_choices(command, with
     assert "dataset.path: for csv; not for iris" in done.stderr
 
 
-def test_a_setting_that_fits_some_of_its_jobs_fails_in_the_others_alone(
-    command, with_store, tmp_path
-):
+def test_a_setting_that_fits_some_of_its_jobs_fails_in_the_others_alone(command, tmp_path):
     words = ("normalizer=standard", "start=zeros,normal", "starts=1,5", "iterations=1")
     done = command(*words, "step_sizes=[0.1]", *LIGHT)
     assert done.returncode == 2, done.stderr

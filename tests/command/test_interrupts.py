@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from types import SimpleNamespace
 from unittest import mock
 
@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 from normbench import interrupts
 from normbench.command import entry
 from normbench.command.sweep import hydras_own, sweep_job, task
-from normbench.recording.resume import recovery
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -77,38 +76,13 @@ def test_a_job_is_stopped_and_has_not_failed(stopped):
         return converted(signal.SIGTERM) if stopped else 1 / 0
 
     interrupts.install_handlers(*SIGNALS)
-    spec = SimpleNamespace(job=build)
-    header = SimpleNamespace(params={}, tags={})
-    call = (spec, None, header, mock.Mock(), ExitStack())
-    failures = "normbench.recording.store.records.of_failure"
+    spec = mock.Mock(job=build, plain_settings={"reuse": False}, record_tags={})
+    failures = "normbench.record.outcome.of_failure"
     with (
         mock.patch(failures, return_value="failed"),
         pytest.raises(KeyboardInterrupt) if stopped else nullcontext(),
     ):
-        assert sweep_job._compute(*call) == ("", "bug", "failed")
-
-
-@pytest.mark.parametrize("stopped", [True, False])
-def test_a_record_at_whose_writing_the_command_is_stopped_is_kept(tmp_path, stopped):
-    interrupts.install_handlers(*SIGNALS)
-    (tmp_path / recovery.PENDING).mkdir()
-    record = SimpleNamespace(scheme=SimpleNamespace(tags={"job": "s/4"}))
-    failed = SimpleNamespace(scheme=SimpleNamespace(tags={"reason": "refused"}))
-
-    def write(written):
-        if written is failed:
-            return "7"
-        return converted(signal.SIGINT) if stopped else 1 / 0
-
-    with (
-        mock.patch.object(recovery, "_save", lambda _, file, __: file.write_text("kept")),
-        mock.patch.object(recovery, "stop_orphan"),
-        mock.patch.object(recovery, "of_failure", return_value=failed),
-        pytest.raises(KeyboardInterrupt) if stopped else nullcontext(),
-    ):
-        outcome = recovery.write_record(SimpleNamespace(write=write), None, record, tmp_path, {})
-        assert outcome == {"failure": "bug", "reason": "refused", "run_id": "7"}
-    assert [file.name for file in tmp_path.glob("*/*")] == ["4.npz" if stopped else "4.refused"]
+        assert sweep_job._compute(spec, mock.Mock()) == ("failed", "bug")
 
 
 @pytest.mark.parametrize("composes", [True, False])

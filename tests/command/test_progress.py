@@ -31,7 +31,7 @@ TITLE = "job 1 of 1: breast_cancer softmax standard: "
 
 
 @pytest.mark.commands
-def test_a_line_says_every_ten_seconds_how_far_a_job_is(with_store, tmp_path):
+def test_a_line_says_every_ten_seconds_how_far_a_job_is(tmp_path):
     done = forks.run(WORDS, tmp_path, program=PROGRAM + RUN)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stderr
@@ -43,7 +43,7 @@ def test_a_line_says_every_ten_seconds_how_far_a_job_is(with_store, tmp_path):
 
 
 @pytest.mark.commands
-def test_a_terminal_has_a_bar_in_place_of_lines(with_store, tmp_path):
+def test_a_terminal_has_a_bar_in_place_of_lines(tmp_path):
     environment = forks.user_environment(TERM="xterm", COLUMNS="100")
     done = forks.run(WORDS, tmp_path, environment, program=SCREEN + PROGRAM + RUN)
     assert done.returncode == 0

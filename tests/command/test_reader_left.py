@@ -16,7 +16,7 @@ from tests.test_waits import SMALL
 def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "normbench", "results", *word.split(), "--store", three.uri]
+    command = [sys.executable, "-m", "normbench", "results", *word.split(), "--folder", three.home]
     done = subprocess.run(
         command,
         stdout=writer,

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
+import normbench
 from normbench import names
-from tests import forks, stores
+from tests import forks
 from tests.command.test_grid import LIGHT
 from tests.conftest import ROOT
-from tests.faults.bench import tagged
 
 SCHEMES = """
 import os
@@ -76,19 +76,12 @@ def test_processes_side_by_side_share_the_cores_unless_a_user_has_chosen(mine, t
 
 
 @pytest.mark.commands
-def test_a_sweep_holds_its_command_and_the_commit_and_a_job_says_why_it_runs_again(
-    command, with_store, tmp_path
-):
+def test_a_comparison_holds_its_command_and_the_commit(command, tmp_path):
     long = f"figures=[{','.join(['histories'] * 1000)}]"
-    words = ("normalizer=standard", "seed=0", long, *SMALL)
-    assert command(*words).returncode == 0
-    query = f"select {tagged('command')}, {tagged(names.COMMIT.key)} from runs r where "
-    ((typed, commit),) = stores.of(tmp_path).ask(query + f"{tagged('role')} = 'sweep'")
-    assert typed == "normbench normalizer=standard seed=0 ..."  # MLflow takes 8,000 characters
+    assert command("normalizer=standard", "seed=0", long, *SMALL).returncode == 0
+    row = normbench.load(folder=tmp_path / "outputs").sweep.of_role("sweep").iloc[0]
+    assert row[names.COMMAND.column] == "normbench normalizer=standard seed=0 ..."
     git = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert commit == (git.stdout.strip() or None)
-    again = command(*words, "refine=true")
-    note = "what is recorded of it has another refine or shadows, and was not reused"
-    assert note in again.stderr
+    assert row.get(names.COMMIT.column) == (git.stdout.strip() or None)

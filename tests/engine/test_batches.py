@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.linear_model import SGDClassifier, SGDRegressor
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from normbench import costs, optimizers
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.descent import SavedDescents
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
-from normbench.recording.reuse.identity import identity
+from normbench.settings import DESCENT_PART, identity_params
 from tests import door
 from tests.door import Batches, DescentFile, descend
 
@@ -117,26 +117,22 @@ def test_the_batch_of_all_points_is_the_full_batch():
 
 
 def test_no_batch_leaves_a_job_as_it_is():
-    """Neither its identity nor its settings know of batches."""
+    """The settings of its descent know nothing of batches."""
+
+    def descent(**changes):
+        return identity_params(DESCENT_PART, {**params, **changes})
+
     params = {"cost": "softmax", "iterations": 5, "refine": "auto", "shadows": True, "seed": 0}
     unset = {"batch": None, "batch_order": "shuffled", "batch_seed": 0, "records_per_pass": 1}
-    data = job(*points()).dataset
-    parts = (costs.softmax, StandardScaler(), optimizers.gradient_descent())
-    known = identity(params, data, parts)
-    assert identity({**params, **unset}, data, parts) == known
-    batched = {**params, **unset, "batch": 5}
-    changed = [
-        batched,
-        {**batched, "batch": 6},
-        {**batched, "batch_order": "once"},
-        {**batched, "batch_seed": 1},
-        {**batched, "records_per_pass": 2},
-    ]
-    descents = [identity(each, data, parts).descent for each in changed]
-    assert len({known.descent, *descents}) == 6
+    assert descent(**unset) == descent()
+    batched = {**unset, "batch": 5}
+    others = ({"batch": 6}, {"batch_order": "once"}, {"batch_seed": 1}, {"records_per_pass": 2})
+    every = [descent(), descent(**batched)]
+    every += [descent(**{**batched, **other}) for other in others]
+    assert len({str(each) for each in every}) == 6
     cyclic = {**batched, "batch_order": "cyclic"}
-    assert identity(cyclic, data, parts) == identity({**cyclic, "batch_seed": 9}, data, parts)
-    assert identity(batched, data, parts) == identity({**batched, "refine": False}, data, parts)
+    assert descent(**cyclic) == descent(**{**cyclic, "batch_seed": 9})
+    assert descent(**batched) == descent(**{**batched, "refine": False})
 
 
 def test_no_smaller_problem_stands_in_for_a_batch():
@@ -228,7 +224,7 @@ def descended(sizes, plan, checkpoint=None):
 
 @pytest.mark.parametrize("order", ["shuffled", "replacement"])
 def test_a_descent_that_is_cut_off_within_a_pass_goes_on_to_the_bit(tmp_path, order, monkeypatch):
-    monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
+    monkeypatch.setattr("normbench.results.store.job_records.os.fsync", lambda _: None)
     asked = [1e-3, 0.1, 1e30], door.plan(8, Batches(P, 4, order, records=2))
     wanted = descended(*asked)
     assert wanted.diverged_at[2] > 0

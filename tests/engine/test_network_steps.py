@@ -113,7 +113,7 @@ ALL, FEW = {}, {"batch": 4, "records_per_pass": 2}
 def test_a_descent_that_is_cut_off_goes_on_to_the_bit(
     tmp_path, monkeypatch, fields, settings, rule
 ):
-    monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
+    monkeypatch.setattr("normbench.results.store.job_records.os.fsync", lambda _: None)
     network = problem(Mlp([5], **fields))
     held_out = network.held_out(network.points[:5] + 0.1, network.targets[:5])
     steps = with_affine_and_running_steps(rule(), network)

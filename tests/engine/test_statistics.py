@@ -15,7 +15,7 @@ from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.normalizers import PCASphere, ZCASphere
-from normbench.recording.resume.checkpoints import DescentFile
+from normbench.record.checkpoint import DescentFile
 from tests.engine.test_batches import StoppedError, Updates
 
 P, N, M, PASSES, STEP = 22, 3, 4, 3, 0.05
@@ -116,7 +116,7 @@ def test_the_statistics_of_a_batch_of_all_points_are_the_fitted_ones():
 @pytest.mark.parametrize(("kind", "window"), [("running", None), ("window", 6), ("batch", None)])
 @pytest.mark.parametrize("order", ["shuffled", "replacement"])
 def test_a_descent_that_is_cut_off_goes_on_to_the_bit(tmp_path, monkeypatch, kind, window, order):
-    monkeypatch.setattr("normbench.recording.resume.checkpoints.os.fsync", lambda _: None)
+    monkeypatch.setattr("normbench.results.store.job_records.os.fsync", lambda _: None)
     scheme = QuantileTransformer(n_quantiles=2) if kind == "batch" else StandardScaler()
     settings = {"statistics": kind, "window": window, "batch_order": order}
     whole = run(job(scheme, **settings)).steps[0].histories["train/cost"]

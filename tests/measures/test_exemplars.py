@@ -12,7 +12,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, RandomRotation, ZCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording.reuse.identity import covers, job_digest
+from normbench.record.identity import covers, job_digest
 
 X = np.random.default_rng(4).standard_normal((200, 5)) * [1, 3, 0.5, 2, 1] + 1
 

@@ -14,14 +14,14 @@ def one(word: str, *others: str, said: str = "", kind: str = "") -> Case:
     return Case(kind or word, typed(*others, word), (said or word,))
 
 
-def sweep_dir_is_a_file(folder: Path) -> list[str]:
+def folder_is_a_file(folder: Path) -> list[str]:
     (folder / "file").write_text("")
-    return [f"hydra.sweep.dir={folder / 'file'}"]
+    return [f"folder={folder / 'file'}"]
 
 
-def sweep_dir_below_a_file(folder: Path) -> list[str]:
+def folder_below_a_file(folder: Path) -> list[str]:
     (folder / "file").write_text("")
-    return [f"hydra.sweep.dir={folder / 'file' / 'sweep'}"]
+    return [f"folder={folder / 'file' / 'sweep'}"]
 
 
 # A word that is nearly right, in each place of the command line, and what is meant.
@@ -172,7 +172,7 @@ CASES = (
     one("+hydra.launcher.python=reboot", LOCAL, said="hydra.launcher.python"),
     one("+hydra.launcher.srun_args=[reboot]", SLURM, said="hydra.launcher.srun_args"),
     one("hydra.launcher={_target_:os.getcwd}", said="hydra.launcher"),
-    one("hydra.sweep.dir=a%j", LOCAL),
+    one("folder=a%j", LOCAL),
     one("hydra.mode=RUN"),
     one("hydra.job.chdir=true"),
     one("hydra/launcher=submitit_slurm"),
@@ -180,11 +180,9 @@ CASES = (
     one("hydra/sweeper=optuna"),
     one("hydra.sweeper._target_=os.getcwd"),
     one("hydra.output_subdir=.hydra"),
-    one("hydra.sweep.dir=null"),
-    one("hydra.sweep.dir=[1]", said="hydra.sweep.dir="),
-    one("hydra.sweep.dir='~/a'", said="hydra.sweep.dir=~/a: write the home folder in full"),
-    one("hydra.sweep.dir=/", said="hydra.sweep.dir=/: has no name"),
-    one("hydra.sweep.dir=//../.", said="hydra.sweep.dir=//../.: has no name"),
+    one("folder=null"),
+    one("folder=[1]", said="folder="),
+    one("hydra.sweep.dir='~/a'", said="folder=~/a: write the home folder in full"),
     one("--shell-completion", said="--shell-completion : takes one word"),
     one("install=sh", "--shell-completion", said="install=sh: takes one word"),
     one("query=bash", "--shell-completion", said="query=bash: is what a shell asks"),
@@ -238,11 +236,11 @@ CASES = (
     one("step_sizes=${per_scheme:3}", said="step_sizes"),
     one("iterations=" + "[" * 2000, said="iterations=", kind="brackets without end"),
     one("packages=[1]"),
-    Case("a file as the sweep's folder", sweep_dir_is_a_file, ("hydra.sweep.dir=",)),
-    Case("a sweep's folder below a file", sweep_dir_below_a_file, ("hydra.sweep.dir=",)),
-    one(f"hydra.sweep.dir={'a' * 300}", said="File name too long", kind="300 letters of a name"),
-    one("hydra.sweep.dir=/proc/none/sweep"),
-    Case("no text in a sweep's folder", typed("hydra.sweep.dir='a\0b'"), ("hydra.sweep.dir=",)),
+    Case("a file as the folder", folder_is_a_file, ("folder=",)),
+    Case("a folder below a file", folder_below_a_file, ("folder=",)),
+    one(f"folder={'a' * 300}", said="File name too long", kind="300 letters of a name"),
+    one("folder=/proc/none/sweep"),
+    Case("no text in a folder's name", typed("folder='a\0b'"), ("folder=",)),
     *(
         Case(f"stdout is full: {words}", typed(*words), ("No space left",), "/dev/full")
         for words in (("iterations=2",), ("--help",), ("--cfg", "job"), ("results", "--help"))

@@ -1,6 +1,5 @@
 """Stores that are none, servers that are away, forbid, fail or talk nonsense."""
 
-import random
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -9,12 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.mistakes.bench import Case, typed
-from tests.recording.test_archive import members, written
 
 AWAY = "http://127.0.0.1:9"  # where nobody listens
 NOTES = "no database\n" * 400
-# More than any file may hold, but not a hundred times as large as the file.
-LARGE = {"artifacts/x": bytes(1 << 26) + random.Random(0).randbytes(1 << 20)}
 
 
 BODIES = {
@@ -102,24 +98,12 @@ def damaged(*words: str) -> Callable[[Path], list[str]]:
     return made
 
 
-def house(
-    *words: str, changed: dict[str, bytes] | None = None, **manifest: object
-) -> Callable[[Path], list[str]]:
-    """Return words in which HOUSE is a file of an export.
-
-    changed: members that are others; manifest: what of it says another.
-    """
-
-    def made(folder: Path) -> list[str]:
-        file = written(folder / "house.zip", members(changed), manifest)
-        (folder / "notes.db").write_text(NOTES)
-        there = {"HOUSE": str(file), "NOTES": str(folder / "notes.db")}
-        return [there.get(word, word) for word in words]
-
-    return made
+def house(folder: Path) -> list[str]:
+    """Return words that import a text."""
+    (folder / "notes.db").write_text(NOTES)
+    return ["results", "import", str(folder / "notes.db")]
 
 
-IMPORT = ("results", "import", "HOUSE", "--store")
 MOVING = (
     Case(
         "an export of nothing",
@@ -132,73 +116,35 @@ MOVING = (
         ("--all leaves no comparison to name",),
     ),
     Case(
-        "an export of no store",
-        typed("results", "export", "a", "a.zip", "--store", "sqlite:///none.db"),
-        ("none.db", "no such database"),
+        "an export of none",
+        typed("results", "export", "a", "a.zip", "--folder", "none"),
+        ("comparison a: is not in none",),
     ),
     Case("an import of nothing", typed("results", "import", "a.zip"), ("a.zip: cannot be read",)),
-    Case("an import of a text", house("results", "import", "NOTES"), ("is no whole file of",)),
-    Case("an import of a newer", house("results", "import", "HOUSE", format=2), ("of format 2",)),
-    Case("an import to no folder", house(*IMPORT, "sqlite:///none/a.db"), ("does not exist",)),
+    Case("an import of a text", house, ("notes.db: cannot be read",)),
+    Case("a deletion of none", typed("results", "delete", "a", "--yes"), ("a: is not in outputs",)),
     Case(
-        "an import whose artifacts go nowhere",
-        house("results", "import", "HOUSE", "--artifacts", "/dev/null/a"),
-        ("--artifacts",),
+        "results of no home", typed("results", "--folder", "none"), ("none: holds no comparison",)
     ),
 )
-
-
-def delete(store: str) -> Callable[[Path], list[str]]:
-    """Return words that delete a sweep of a store."""
-    return typed("results", "delete", "a", "--yes", "--store", store)
 
 
 WRITE, READ = ("tracking.uri=FILE",), ("results", "--store", "FILE")
 CASES = (
-    Case("a text for a store", text(*WRITE), ("notes.db", "not a database")),
-    Case("a text for a store, to read", text(*READ), ("notes.db", "it is no database")),
-    Case("a text, to list", text("results", "list", "--store", "FILE"), ("it is no database",)),
-    Case("a text, to serve", text("dashboard", "--store", "FILE"), ("it is no database",)),
-    Case("another's database", another(*WRITE), ("others.db", "another program's")),
-    Case("another's database, to read", another(*READ), ("others.db", "another program's")),
-    Case("a damaged database", damaged(*WRITE), ("mlflow.db",)),
+    Case("a text for a store", text(*WRITE), ("notes.db", "no database")),
+    Case("a text for a store, to read", text(*READ), ("notes.db",)),
+    Case("another's database, to read", another(*READ), ("others.db",)),
     Case("a damaged database, to read", damaged(*READ), ("mlflow.db",)),
-    Case("no database, to read", typed("results", "--store", "sqlite:///none.db"), ("none.db",)),
     Case("a store of no kind", typed("tracking.uri=nothing://a"), ("tracking.uri=nothing://a",)),
     Case("none, to read", typed("results", "--store", "nothing://a"), ("--store nothing://a",)),
     Case("no address", typed("tracking.uri=http://"), ("tracking.uri=http://",)),
-    Case("no address, to read", typed("results", "--store", "http://"), ("--store http://",)),
-    Case("an empty name, to read", typed("results", "--store", ""), ("--store: is empty",)),
-    Case("a store in no folder", typed("tracking.uri=sqlite:///none/a.db"), ("does not exist",)),
+    Case("a store in no folder", typed("tracking.uri=sqlite:///none/a.db"), ("tracking.uri=",)),
     Case("a folder for a store", typed("tracking.uri=sqlite:///."), ("tracking.uri=",)),
-    Case("a store in memory", typed("tracking.uri=sqlite://"), ("must name a file",)),
-    Case("none, to delete", delete("sqlite:///none.db"), ("--store", "no such database")),
-    Case("in memory, to delete", delete("sqlite://"), ("--store sqlite://: must name a file",)),
-    Case("a setting of a store", typed("tracking.uri='sqlite:///a.db?mode=ro'"), ("is timeout",)),
-    Case("a setting, to import", house(*IMPORT, "sqlite:///a.db?mode=ro"), ("is timeout",)),
-    Case(
-        "a setting, to serve",
-        typed("dashboard", "--store", "sqlite:///a.db?mode=ro"),
-        ("--store sqlite:///a.db?mode=ro", "is timeout"),
-    ),
     Case("a list for a store", typed("tracking.uri=[1]"), ("tracking.uri=[1]",)),
     Case("no store", typed("tracking.uri=null"), ("tracking.uri=",)),
-    Case(
-        "artifacts of no kind",
-        typed("tracking.artifacts=nothing://a"),
-        ("tracking.artifacts=nothing://a",),
-    ),
-    Case("artifacts nowhere", typed("tracking.artifacts=/proc/a"), ("tracking.artifacts=",)),
-    Case("artifacts in a file", typed("tracking.artifacts=/dev/null/a"), ("tracking.artifacts=",)),
     *MOVING,
 )
-SLOW = (  # a server that is away is asked again for a second
-    Case(
-        "a large import of more than its runs have",
-        house("results", "import", "HOUSE", changed=LARGE),
-        ("it holds more than its runs tell of",),
-    ),
-    Case("an import to no server", house(*IMPORT, AWAY), (f"--store {AWAY}", "refused")),
+SLOW = (
     Case("no server", typed(f"tracking.uri={AWAY}"), (AWAY, "connection refused")),
     Case("no server, to read", typed("results", "--store", AWAY), (AWAY, "connection refused")),
     Case("no PostgreSQL", typed("tracking.uri=postgresql+psycopg://127.0.0.1:9/a"), ("refused",)),

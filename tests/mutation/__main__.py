@@ -33,7 +33,7 @@ NO_TESTS = 5  # pytest's exit code
 VERDICTS, COMPARE = "tests/verdicts/test_verdicts.py", "tests/test_compare.py"
 CLAIMS = "tests/claims/test_claims.py"
 MEASURES, THEORY = "tests/measures/test_measures.py", "tests/theory/test_theory.py"
-REJUDGE, ANSWER = "tests/recording/test_rejudge.py", "tests/results/answer"
+REJUDGE, ANSWER = "tests/record/test_rejudge.py", "tests/results/answer"
 CLOSING = ("tests/results/report/test_captions.py", "tests/results/report/test_terminal.py")
 COMMAND_LINE = "tests/test_command_line.py"
 
@@ -84,12 +84,8 @@ ROOMS = {
             "tests/results/figures/test_biplot.py",
         ],
     ),
-    "recording": Room(
-        ["harness/recording"], ["tests/recording"], ["tests/command/test_delete.py", COMPARE]
-    ),
-    "store": Room(
-        ["results/store"], ["tests/results/store"], ["tests/recording", "tests/results/safe"]
-    ),
+    "record": Room(["harness/record"], ["tests/record"], [COMPARE]),
+    "store": Room(["results/store"], ["tests/results/store"], ["tests/record"]),
     "compare": Room(["results/compare"], ["tests/results/compare"], [ANSWER, *CLOSING]),
     "answer": Room(["results/answer"], [ANSWER, *CLOSING], ["tests/results/compare", CLAIMS]),
     "words": Room(["results/words"], ["tests/results/words", *CLOSING], [ANSWER, CLAIMS]),
@@ -100,7 +96,7 @@ ROOMS = {
         ["tests/models"],
         [
             "tests/engine/test_network_steps.py",
-            "tests/recording/test_numbers.py",
+            "tests/record/test_numbers.py",
             "tests/test_choices.py",
         ],
     ),
@@ -108,8 +104,7 @@ ROOMS = {
         ["harness/command"],
         ["tests/command", "tests/cluster/test_queues.py"],
         [
-            *("tests/recording/test_moved.py", "tests/recording/test_moving.py"),
-            *(REJUDGE, "tests/recording/test_rejudge_sweep.py"),
+            *("tests/record/test_folder.py", REJUDGE),
             *(f"{ANSWER}/test_tables.py", "tests/results/report/test_report.py"),
         ],
         [COMMAND_LINE, "tests/mistakes/test_mistakes.py", "tests/test_verdicts_command_line.py"],
@@ -123,7 +118,6 @@ ROOMS = {
         ["results/pages"],
         ["tests/results/pages"],
         [
-            *("tests/recording/test_leftovers.py", "tests/recording/test_moving.py"),
             *("tests/results/compare/test_merging.py", "tests/results/safe/test_clean.py"),
         ],
         [COMMAND_LINE],
@@ -132,8 +126,7 @@ ROOMS = {
         ["results/safe"],
         ["tests/results/safe"],
         [
-            *("tests/results/store/test_run_checks.py", "tests/recording/test_records.py"),
-            *("tests/recording/test_checkpoints.py", f"{ANSWER}/test_tables.py"),
+            *("tests/record/test_outcome.py", f"{ANSWER}/test_tables.py"),
         ],
     ),
 }

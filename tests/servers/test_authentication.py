@@ -72,23 +72,8 @@ def test_who_has_an_account_records_and_reads(command, tmp_path, guarded):
     assert "reused 1 of 1" in again.stdout
     shown = command("results", "table", "--store", guarded.uri, **by_password)
     assert shown.returncode == 0, shown.stderr
-    assert list(guarded.artifacts.rglob("path.npz"))
-    assert "View run" not in done.stdout
+    assert list(guarded.artifacts.rglob("*.npz"))
     told_nowhere(tmp_path, SECRET, done, again, shown)
-    told_nowhere(guarded.folder, SECRET)
-
-
-def test_an_address_with_the_password_does_not_tell_it(command, tmp_path, guarded):
-    """Nor do MLflow's own lines, of processes side by side too."""
-    uri = f"http://{USER}:{SECRET}@127.0.0.1:{guarded.port}"
-    words = (*QUICK, "tracking=server", f"tracking.uri={uri}", "cost.l2=0.1,0.2")
-    loud = command(*words, "hydra/launcher=joblib", MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="false")
-    shown = command("results", "--store", uri)
-    assert [loud.returncode, shown.returncode] == [0, 0]
-    told = f"http://{USER}:***@127.0.0.1"
-    assert f"View experiment at: {told}:{guarded.port}/#/experiments/1" in loud.stdout
-    assert told in next(tmp_path.rglob("report.html")).read_text()
-    told_nowhere(tmp_path, SECRET, loud, shown)
     told_nowhere(guarded.folder, SECRET)
 
 

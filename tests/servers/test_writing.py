@@ -1,51 +1,52 @@
-"""Several processes write to a server at once: every metric is there, nothing is doubled."""
+"""Copies of two folders on MLflow's server with PostgreSQL: whole, once, and read from there."""
 
 import time
-import urllib.request
 
+import psycopg
 import pytest
 
-from tests.benchmarks import writing
-from tests.benchmarks.stores import Setting, line, measured
-from tests.mistakes.stores import BODIES
-from tests.mistakes.stores import server as a_server
-from tests.servers.network import delayed
+from normbench.record import mlflow as copying
+from normbench.results.store.comparison_files import Comparison
+from tests.record.made import NAME, compare
+from tests.servers.mlflows import Server, serving
+from tests.servers.postgres import postgres
 
-JOBS, PROCESSES = 4, 2
+pytestmark = pytest.mark.slow
+SCHEMES = ["standard", "minmax", "robust"]
 
 
 @pytest.mark.long
-@pytest.mark.slow
-def test_processes_lose_and_double_nothing():
-    setting = Setting("server", JOBS, PROCESSES, workers=1)
-    done, refused = measured(setting)
-    assert done.whole, line(setting, done, refused)
-    assert refused == 0
+def test_two_folders_copy_to_a_server_that_is_killed_meanwhile(tmp_path):
+    homes = [tmp_path / "mine", tmp_path / "theirs"]
+    with postgres() as base, serving(Server(base.create("mlflow"), tmp_path)) as server:
+        for home, comparison_id in zip(homes, "AB"):
+            compare(home, comparison_id, SCHEMES)
+        copies = [copying.begin_copy(home, c, server.uri) for home, c in zip(homes, "AB")]
+        end = time.monotonic() + 120
+        while not _rows(base, "status = 'FINISHED'"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        server.kill()
+        lines = [copy.finish() for copy in copies]
+        assert all("the next command completes it" in line for line in lines)
+        server.begin()
+        for home, comparison_id in zip(homes, "AB"):
+            copying.publish(home, comparison_id, server.uri)
+            assert copying.copies(Comparison.read(home / comparison_id))[server.uri]["jobs"]
+        # The run of each comparison, and of each of its schemes with its two step sizes.
+        active = "lifecycle_stage = 'active'"
+        assert len(_rows(base, active)) == len(_rows(base, f"{active} and status = 'FINISHED'"))
+        assert len(_rows(base, active)) == 2 * (1 + len(SCHEMES) * 3)
+        elsewhere = tmp_path / "elsewhere"
+        assert copying.fetch(server.uri, elsewhere, "A") == "A"
+        for file in homes[0].glob("records/*.npz"):
+            assert (elsewhere / "records" / file.name).read_bytes() == file.read_bytes()
+        client = copying.connect(server.uri)
+        assert client.get_experiment_by_name(NAME).artifact_location.startswith("mlflow-artifacts:")
 
 
-def test_what_is_lost_doubled_or_wrong_is_found(tmp_path):
-    """The check itself, on a file: one job is missing, one is there twice."""
-    from tests import stores
-
-    place = stores.file(tmp_path)
-    writer = writing._writer(place.uri, place.artifacts)
-    parent = writer.start_sweep(writing.NAME, writing.SWEEP, {})
-    for number in (0, 1):
-        writer.write(writing.record(number, parent))
-    assert writing.found(place.ask, 2) == {"lost": 0, "doubled": 0, "right": True}
-    writer.write(writing.record(1, parent))
-    assert writing.found(place.ask, 3) == {"lost": 1, "doubled": 1, "right": True}
-    (run,) = [run for run in writer.runs_of_sweep(writing.SWEEP) if run.info.run_id == parent]
-    writer.client.log_metric(run.info.run_id, "train/cost", 7.0)
-    assert not writing.found(place.ask, 3)["right"]
-
-
-def test_a_slow_network_delays_every_answer():
-    with (
-        a_server() as address,
-        delayed(int(address.rpartition(":")[2]), 0.05) as port,
-    ):
-        started = time.monotonic()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/html") as answer:
-            assert answer.read() == BODIES["html"][1]
-        assert time.monotonic() - started > 0.05
+def _rows(base, where):
+    try:
+        return base.ask("mlflow", f"select run_uuid from runs where {where}")
+    except psycopg.errors.UndefinedTable:  # the server makes them
+        return []

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from normbench.results.store.job_records import JobRecord, RunRecord
 from tests import forks
 from tests.shell.scenes import SCENES, Scene
 
@@ -83,15 +83,12 @@ def play(name: str, folder: Path) -> dict[str, Any]:
     files = sorted(file for file in work.rglob("*") if file.is_file())
     files = [file for file in files if "mlartifacts" not in file.parts]
     drawn = [file for file in files if BY_SECONDS not in file.parts]
-    stores = {
-        mask(str(file.relative_to(work))): _store(file, mask)
-        for file in files
-        if file.suffix == ".db"
-    }
+    homes = sorted({file.parent for file in files if file.suffix == ".npz"})
+    homes = [home for home in homes if home.name == "records"]
     return {
         "kernels": kernels(),
         "commands": commands,
-        "stores": stores,
+        "records": {mask(str(home.relative_to(work))): _records(home, mask) for home in homes},
         "files": dict(Counter(mask(str(file.relative_to(work))) for file in files)),
         "pictures": _by_name(drawn, ".png", work, mask, picture),
         "drawings": _by_name(drawn, ".svg", work, mask, lambda file: _drawing(file, mask)),
@@ -164,7 +161,7 @@ def _run(scene: Scene, command: str, work: Path, environment: Mapping[str, str])
 
 def _newest(work: Path) -> str:
     """Return the identifier of the newest comparison, or an empty text."""
-    names = sorted(path.name for path in (work / "outputs").glob("[!.]*"))
+    names = sorted(path.parent.name for path in work.glob("outputs/*/comparison.json"))
     return names[-1] if names else ""
 
 
@@ -266,83 +263,72 @@ def _rounded(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-def _store(file: Path, mask: Mask) -> dict[str, Any]:
-    """Return the runs of a store as MLflow's own client reads them, by experiment and role."""
-    from mlflow import MlflowClient
+def _records(home: Path, mask: Mask) -> dict[str, Any]:
+    """Return the jobs of a folder of records, by experiment and role."""
+    runs: dict[str, dict[str, list[Any]]] = {}
+    for file in sorted(home.glob("*.npz")):
+        job = JobRecord.load(file)
+        roles = runs.setdefault(mask(job.experiment), {"scheme": [], "step": []})
+        entry = _entry(job.scheme, mask) | {"params": _masked(job.params, mask)}
+        entry["status"] = "FAILED" if job.failure else "FINISHED"
+        entry["arrays"] = {} if _is_by_rounding(job.scheme) else _arrays(job)
+        roles["scheme"].append((mask(job.scheme.name), entry))
+        for step in job.steps:
+            roles["step"].append((mask(step.name), _entry(step, mask) | {"params": {}}))
+    recorded: dict[str, Any] = {}
+    for experiment, roles in sorted(runs.items()):
+        recorded[experiment] = {}
+        for role, entries in roles.items():
+            by_name: dict[str, Any] = {}
+            for name, entry in sorted(entries, key=_order):
+                same = sum(other.split(" #")[0] == name for other in by_name)
+                by_name[f"{name} #{same}" if same else name] = entry
+            shared = {kind: _shared(by_name, kind) for kind in ("params", "tags")}
+            if by_name:
+                recorded[experiment][role] = {**shared, "runs": by_name}
+    return recorded
 
-    client = MlflowClient(tracking_uri=f"sqlite:///{file}")
-    stored: dict[str, Any] = {}
-    for experiment in client.search_experiments(order_by=["name"]):
-        entries = [_entry(client, run, mask) for run in _runs(client, experiment.experiment_id)]
-        by_role: dict[str, dict[str, Any]] = {}
-        for role, name, entry in sorted(entries, key=_order):
-            runs = by_role.setdefault(role, {})
-            same = sum(other.split(" #")[0] == name for other in runs)
-            runs[f"{name} #{same}" if same else name] = entry
-        stored[experiment.name] = {
-            role: {"params": _shared(runs, "params"), "tags": _shared(runs, "tags"), "runs": runs}
-            for role, runs in by_role.items()
-        }
-    return stored
 
-
-def _order(run: tuple[str, str, dict[str, Any]]) -> tuple[str, ...]:
+def _order(run: tuple[str, dict[str, Any]]) -> tuple[str, ...]:
     """Return what a run is sorted by: first what rounding does not change."""
-    _, name, entry = run
+    name, entry = run
     parts = (entry["params"], entry["tags"], entry)
     return (name, *(json.dumps(part, sort_keys=True) for part in parts))
 
 
-def _runs(client: Any, experiment: str) -> Iterator[Any]:
-    """Yield the runs of an experiment."""
-    token = None
-    while True:
-        page = client.search_runs([experiment], max_results=1000, page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
+def _is_by_rounding(run: RunRecord) -> bool:
+    """Return whether rounding decides how a run ends."""
+    count = run.series.get(ROUNDING, {0: 0})[0]
+    return bool(count) or "rounding" in run.tags.get("verdict", "")
 
 
-def _entry(client: Any, run: Any, mask: Mask) -> tuple[str, str, dict[str, Any]]:
-    """Return the role and name of a run, and its tags, params, metrics, artifacts and arrays."""
-    data = run.data
-    tags = {key: mask.lines(text) for key, text in data.tags.items() if not OWN_TAGS.match(key)}
-    by_rounding = data.metrics.get(ROUNDING, 0) or "rounding" in data.tags.get("verdict", "")
+def _masked(texts: Mapping[str, str], mask: Mask) -> dict[str, Any]:
+    """Return texts by key, without what differs; those of several lines as lists."""
+    lines = {key: mask.lines(text) for key, text in texts.items() if not OWN_TAGS.match(key)}
+    return {key: text[0] if len(text) == 1 else text for key, text in lines.items()}
+
+
+def _entry(run: RunRecord, mask: Mask) -> dict[str, Any]:
+    """Return the tags and metrics of a run, and the iterations of its history."""
     metrics = {
         key: _rounded(value)
-        for key, value in data.metrics.items()
+        for key, value, _ in run.metrics
         if "second" not in key
         and not key.startswith("time/")
-        and (key.startswith("theory/") or not by_rounding)
+        and (key.startswith("theory/") or not _is_by_rounding(run))
     }
-    entry = {
-        "status": run.info.status,
-        "tags": {key: lines[0] if len(lines) == 1 else lines for key, lines in tags.items()},
-        "params": {key: mask(text) for key, text in data.params.items()},
-        "metrics": metrics,
-    }
-    if data.tags.get("role") in ("scheme", "sweep"):
-        history = client.get_metric_history(run.info.run_id, "train/cost")
-        entry["steps of train/cost"] = moments(np.array([point.step for point in history]))
-        folder = Path(unquote(urlsplit(run.info.artifact_uri).path))
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
-        entry["artifacts"] = [str(file.relative_to(folder)) for file in files]
-        entry["arrays"] = {} if by_rounding else _arrays(folder, files)
-    return data.tags.get("role", "none"), mask(run.info.run_name), entry
+    steps = np.array([*run.series.get("train/cost", {})])
+    entry = {"tags": _masked(run.tags, mask), "metrics": metrics}
+    return entry | {"steps of train/cost": moments(steps)}
 
 
-def _arrays(folder: Path, files: list[Path]) -> dict[str, Any]:
-    """Return the moments of the arrays of a run, by file, name and shape."""
+def _arrays(job: JobRecord) -> dict[str, Any]:
+    """Return the moments of the arrays of a job, by record, name and shape."""
     arrays: dict[str, Any] = {}
-    for path in files:
-        if path.suffix == ".npz":
-            with np.load(path) as file:
-                for name in file.files:
-                    array = file[name]
-                    if array.dtype.kind in "biuf" and "second" not in name:
-                        label = f"{path.relative_to(folder)}: {name} {array.shape}"
-                        arrays[label] = moments(array)
+    for record in job.arrays:
+        for name, array in job.arrays[record].items():
+            if array.dtype.kind in "biuf" and "second" not in name:
+                arrays[f"arrays/{record}.npz: {name} {array.shape}"] = moments(array)
     return arrays
 
 

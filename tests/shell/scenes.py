@@ -116,7 +116,7 @@ PAIRS = """
 import re
 from pathlib import Path
 
-(report,) = Path("outputs").glob("*/report.html")
+(report,) = Path("moved").glob("*/report.html")
 text = report.read_text().partition("To repeat it")[2]
 print(*re.findall("<dt>(.*?)</dt>", text), sep="\\n")
 """
@@ -136,7 +136,7 @@ library.capset(header, sets)
 folder = Path("moved")
 folder.chmod(0o500)
 try:
-    print(os.access(folder, os.W_OK), normbench.load(store="sqlite:///moved/mlflow.db").sentence)
+    print(os.access(folder, os.W_OK), normbench.load(folder="moved").sentence)
 finally:
     folder.chmod(0o700)
 """
@@ -503,7 +503,7 @@ SCENES = {
             "nonsense",
             "results nonsense",
             "results list",
-            "results table --store sqlite:///none.db",
+            "results table --folder none",
             "--help",
             "results --help",
             "--cfg job",
@@ -517,8 +517,8 @@ SCENES = {
             "iterations=5 step_sizes=[1] normalizer=standard,minmax figures=[]",
             "results rejudge rules.tail=0.3",
             "results export --all house.zip",
-            "results import house.zip --store sqlite:///other.db",
-            "results list --store sqlite:///other.db",
+            "results import house.zip --folder other",
+            "results list --folder other",
             "iterations=5 step_sizes=[1] normalizer=standard figures=[]",
             "results delete {last} --yes",
             "results list",
@@ -530,20 +530,17 @@ SCENES = {
             f"{IRIS} normalizer=identity,standard iterations=5 step_sizes=[0.1,1] "
             "record=[points] figures=[]",
             "python move.py",
-            "results figure data --store sqlite:///moved/mlflow.db --out drawn",
+            "results figure data --folder moved --out drawn",
             "python read_only.py",
             "python pairs.py",
             "python block.py",
-            f"{IRIS} normalizer=minmax iterations=5 step_sizes=[1] figures=[] "
-            "tracking.uri=sqlite:///moved/mlflow.db tracking.artifacts=elsewhere",
+            f"{IRIS} normalizer=minmax iterations=5 step_sizes=[1] figures=[] folder=blocked",
         ),
         files={
             "read_only.py": READ_ONLY,
             "pairs.py": PAIRS,
-            "block.py": "import pathlib\n\npathlib.Path('moved/mlartifacts').rename('away')\n"
-            "pathlib.Path('mlartifacts').write_text('a file')\n",
-            "move.py": "import pathlib, shutil\n\npathlib.Path('moved').mkdir()\n"
-            "for name in ('mlflow.db', 'mlartifacts'):\n    shutil.move(name, 'moved')\n",
+            "block.py": "import pathlib\n\npathlib.Path('blocked').write_text('a file')\n",
+            "move.py": "import pathlib\n\npathlib.Path('outputs').rename('moved')\n",
         },
     ),
     "broken": Scene(

@@ -14,7 +14,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere, ZCASphere
 from normbench.optimizers import adam, gradient_descent
-from normbench.recording.store import records
+from normbench.record import outcome as records
 from normbench.settings import powers_of_ten
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
@@ -103,7 +103,7 @@ def test_no_number_that_is_logged_is_infinite():
         "far", x, [0.0, 1.0, 2.0, 3.0], x_test=[[1e30]], y_test=[1.0], source="arrays"
     )
     outcome = run(job(data, costs.least_squares, step_sizes=[0.01], precision="float32"))
-    place = records.RecordHeader("store", "far", "parent", {}, {"normalizer": "identity"})
+    place = records.RecordHeader("far", {}, {"normalizer": "identity"})
     written = records.of_outcome(place, data, outcome)
     entries = [entry for part in (written.scheme, *written.steps) for entry in part.metrics]
     assert any(key == "final/train_cost" for key, _, _ in entries)

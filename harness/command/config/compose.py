@@ -1,4 +1,4 @@
-"""Read a composed config: the job, its names, its parameters, its store."""
+"""Read a composed config: the job, its names, its parameters, its keys."""
 
 import inspect
 import json
@@ -24,10 +24,7 @@ from normbench.datasets.values import (
     limit_memory,
 )
 from normbench.engine.settings import Settings
-from normbench.recording.reuse import request
-from normbench.recording.reuse.identity import identity
-from normbench.recording.store.connection import Store
-from normbench.recording.store.writer import Writer
+from normbench.record.identity import Keys, keys, keys_of_text
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean
 from normbench.settings import CHOICES
@@ -49,9 +46,12 @@ class JobSpec:
         plain_settings: The settings as plain values; one that cannot be resolved stays as written.
         choices: The name of the chosen option of each group.
         mistake: Why a setting could not be resolved; None where all were.
-        number: The number of the job in its sweep.
+        number: The number of the job in its comparison.
         overrides: The overrides of the job on the command line.
-        folder: The folder of the sweep.
+        folder: The folder of the comparison, in the home of comparisons and records.
+        jobs: The number of jobs of the comparison.
+        started: When it was started, by `time.time`.
+        process: The number of its process; 0 in a task of a queue.
     """
 
     plain_settings: Mapping[str, Any]
@@ -60,6 +60,9 @@ class JobSpec:
     number: int = 0
     overrides: tuple[str, ...] = ()
     folder: Path = Path()
+    jobs: int = 1
+    started: float = 0.0
+    process: int = 0
 
     @classmethod
     def from_config(cls, config: DictConfig) -> "JobSpec":
@@ -141,73 +144,40 @@ class JobSpec:
         return {group: self.choices[group] for group in CHOICES} | {names.DATASET.key: self.dataset}
 
     @property
-    def request_digest(self) -> str | None:
-        """The digest of all that determines the job's record, by which an equal job is found.
+    def home(self) -> Path:
+        """The folder of comparisons and their records."""
+        return self.folder.parent
 
-        None where `reuse` is off, where a setting is mistaken, and for data or code of the user's,
-        which may have changed (see `reuse.request.digest`).
-        """
-        if self.mistake or not self.plain_settings["reuse"]:
-            return None
-        return request.digest(self.plain_settings, self.tags)
-
-    def store_file_exists(self) -> bool:
-        """Return whether the job's store is a database file that exists; False for a server."""
+    @cached_property
+    def keys(self) -> Keys:
+        """The digests by which the record of the job is found."""
         try:
-            return bool(self._store.database and self._store.database.is_file())
-        except ValueError:  # a mistaken URI is reported where the store is opened
-            return False
+            return keys(self.experiment, self.parameters(), self.plain_settings)
+        except (TypeError, ValueError):  # a mistaken setting, by which the job will fail
+            return keys_of_text(str(self.plain_settings))
+
+    @property
+    def record_tags(self) -> dict[str, str]:
+        """The tags of the record of the job."""
+        digests = {names.FINGERPRINT.key: self.keys.job, names.DESCENT.key: self.keys.descent}
+        return {**self.tags, **digests}
+
+    def recorded_parameters(self) -> dict[str, Any]:
+        """Return `parameters` with the start that `null` stands for before a scheme is known."""
+        if self.plain_settings["start"] is not None:
+            return self.parameters()
+        return self.parameters() | {"start": _default_start_name(self.plain_settings)}
 
     def parameters(self) -> dict[str, Any]:
-        """Return the choices and settings that are recorded, by their full names.
-
-        `start=null` is recorded as the start that it stands for before a scheme is known; once the
-        job is built, `add_identity` replaces it.
-        """
+        """Return the choices and settings that are recorded, by their full names."""
         # The tags hold the name of each choice; `flatten` gives only the settings inside a choice.
         values = {**self.tags, **flatten(self.plain_settings)}
-        if values["start"] is None:
-            values["start"] = _default_start_name(self.plain_settings)
         rows = {name: settings.find_setting(name) for name in values}
         return {
             name: _canonical(name, values[name])
             for name, row in rows.items()
             if row and row.recorded
         }
-
-    def add_identity(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
-        """Add to parameters and tags what a built job determines: its start, and its identity.
-
-        Args:
-            params: The parameters of the job, from `parameters`; changed in place.
-            tags: The tags of the job; the digests of its identity are added in place.
-            built_job: The job; the code of its components is part of the identity.
-        """
-        if self.plain_settings["start"] is None:
-            params["start"] = built_job.settings.start
-            # A network starts at `normal` anyway; with the linear model it stands in for
-            # `same_function`, which the scheme has not.
-            if built_job.settings.start == "normal" and built_job.model is None:
-                tags[names.STANDS_IN.key] = "true"
-        components = (built_job.cost, built_job.scheme, built_job.step_rule)
-        model = () if built_job.model is None else (built_job.model,)
-        identity_of_job = identity(params, built_job.dataset, (*components, *model))
-        tags |= {
-            names.FINGERPRINT.key: identity_of_job.job,
-            names.DESCENT.key: identity_of_job.descent,
-        }
-        # Of the descent of the grid alone, whatever is searched for beside it.
-        tags[names.GRID_DESCENT.key] = identity_of_job.grid
-
-    def writer(self) -> Writer:
-        """Return the writer to the store, opened once in a process."""
-        return _open_writer(self._store)
-
-    @cached_property
-    def _store(self) -> Store:
-        """The store that the settings name."""
-        tracking = self.plain_settings["tracking"]
-        return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
 
 
 def _canonical(name: str, value: Any) -> Any:
@@ -352,16 +322,20 @@ def check_settings(plain: Mapping[str, Any]) -> None:
     Args:
         plain: Nested settings. Rules between settings are checked by the job.
     """
-    # Each of these holds settings by their names; `rules=1`, for example, would replace them all.
+    check_sections(plain)
+    for name, value in flatten(plain).items():
+        settings.check(name, value)
+    figure_names(plain)  # raises for unknown names
+
+
+def check_sections(plain: Mapping[str, Any]) -> None:
+    """Raise `UserError` where a section holds no settings: `rules=1` would replace them all."""
     for section in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[section], dict):
             raise UserError(
                 f"{section}={format_value(plain[section])}: must be settings, each by its name, "
                 f"such as {section}.NAME=VALUE; normbench --cfg job shows them"
             )
-    for name, value in flatten(plain).items():
-        settings.check(name, value)
-    figure_names(plain)  # raises for unknown names
 
 
 def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -499,12 +473,6 @@ def _load_or_mistake(choice_json: str, packages: str) -> Dataset | ValueError:
         return drawn.apply(build("dataset", choice))
     except UserError as error:
         return error
-
-
-@lru_cache(maxsize=4)
-def _open_writer(store: Store) -> Writer:
-    """Return a writer to a store; later jobs of the process get the same one."""
-    return Writer(store)
 
 
 def _default_start_name(plain: Mapping[str, Any]) -> str:

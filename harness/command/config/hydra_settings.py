@@ -51,7 +51,7 @@ def refuse_foreign(config: DictConfig) -> None:
 
     Args:
         config: The config. Accepted are the values of `FIXED_SETTINGS`, a launcher of this
-            project's with its settings, and a folder of the sweep.
+            project's with its settings, and the folder of results.
     """
     for name, fixed in FIXED_SETTINGS.items():
         value = OmegaConf.select(config.hydra, name, default=None)
@@ -63,27 +63,17 @@ def refuse_foreign(config: DictConfig) -> None:
         if (getattr(plain, "name", plain) or None) != (fixed or None):
             raise UserError(
                 f"hydra.{name}={_format(plain)}: cannot be set; of Hydra's settings a comparison "
-                "takes hydra/launcher with its settings, and hydra.sweep.dir"
+                "takes hydra/launcher with its settings"
             )
     launcher = OmegaConf.to_container(config.hydra.launcher)
     _check_launcher(launcher)
-    folder = OmegaConf.select(config.hydra, "sweep.dir", throw_on_missing=True)
+    folder = OmegaConf.select(config, "folder", throw_on_missing=True)
     # No path can hold a NUL character.
     if not isinstance(folder, str) or not folder.strip() or "\0" in folder:
-        raise UserError(
-            f"hydra.sweep.dir={_format(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
-        )
+        raise UserError(f"folder={_format(folder)}: must be a folder, such as folder=results")
     home_folder = os.path.expanduser(folder)
     if home_folder != folder:  # Hydra takes `~` for a folder of that name
-        raise UserError(
-            f"hydra.sweep.dir={folder}: write the home folder in full, as "
-            f"hydra.sweep.dir={home_folder}"
-        )
-    if not os.path.basename(os.path.abspath(folder)):  # the root of the file system
-        raise UserError(
-            f"hydra.sweep.dir={folder}: has no name, which is the sweep's id; name a folder in it, "
-            f"such as hydra.sweep.dir={os.path.join(os.path.abspath(folder), 'sweep')}"
-        )
+        raise UserError(f"folder={folder}: write the home folder in full, as folder={home_folder}")
     if isinstance(launcher, dict) and launcher.get("_target_") == QUEUE:
         _check_queue(launcher, folder)
 
@@ -163,8 +153,8 @@ def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
     path = str(Path(folder).absolute())
     if not path.isprintable() or set(path) & set("%\\"):
         raise UserError(
-            f"hydra.sweep.dir={folder}: has a character that means something else to a queue "
-            "(%, a backslash, a line's end); name a folder without, such as hydra.sweep.dir=sweep"
+            f"folder={folder}: has a character that means something else to a queue "
+            "(%, a backslash, a line's end); name a folder without, such as folder=results"
         )
 
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NoReturn
 
+from normbench import names
 from normbench.results.figures import NAMES
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.stores import DEFAULT_STORE
 from normbench.synonyms import OPENING_FLAGS, flag_of
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
@@ -28,7 +28,9 @@ EXAMPLES = """examples:
   normbench results table ID ID                  several comparisons side by side
   normbench results delete ID                    a comparison, for good
   normbench results export ID house.zip          a comparison in one file
-  normbench results import house.zip --store http://host:5000
+  normbench results import house.zip
+  normbench results --store http://host:5000     the last comparison of a server of MLflow's
+  normbench results publish ID --store http://host:5000
   normbench results table --format latex
   normbench results table --histories --format parquet --out tables
   normbench results table --histories --where "params.dataset = 'digits'" --format csv
@@ -90,10 +92,16 @@ def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; the option `command` has the name of the typed one."""
     store = _Parser(add_help=False)
     store.add_argument(
+        "--folder",
+        metavar="HOME",
+        default=names.HOME,
+        dest="home",
+        help="the folder of comparisons and of their records (%(default)s)",
+    )
+    store.add_argument(
         "--store",
         metavar="URI",
-        default=DEFAULT_STORE,
-        help="MLflow's tracking URI: a database or a server (%(default)s)",
+        help="MLflow's tracking URI, a server or a database, from which they are fetched before",
     )
     sweep_options = _Parser(add_help=False, parents=[store])
     sweep_options.add_argument(
@@ -106,13 +114,13 @@ def _parser() -> argparse.ArgumentParser:
     sweep_options.add_argument(
         "--where",
         metavar="FILTER",
-        help="the scheme runs of every comparison that MLflow's filter finds, such as "
+        help="the jobs of every comparison that a filter finds, such as "
         "\"params.dataset = 'digits' and tags.normalizer = 'standard'\"",
     )
     drawing_options = _drawing_options()
     parser = _Parser(
         prog="normbench results",
-        description="Tables and figures of recorded comparisons, read from MLflow.",
+        description="Tables and figures of recorded comparisons.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -149,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a comparison's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
         description="One row a scheme; with --histories one row a run and iteration. In Python: "
         "normbench.results.answer.tables.histories("
-        "normbench.results.store.runs.load(STORE, ID)) is the same as a pandas frame.",
+        "normbench.load(ID).sweep) is the same as a pandas frame.",
     )
     table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")
     table.add_argument(
@@ -185,8 +193,8 @@ def _parser() -> argparse.ArgumentParser:
     delete = commands.add_parser(
         "delete",
         parents=[store],
-        help="comparisons with their runs, artifacts and figures, for good",
-        description="Jobs that other comparisons share stay, and become theirs.",
+        help="comparisons with their records and folders, for good",
+        description="Jobs that other comparisons share stay, and so do copies in MLflow.",
     )
     delete.add_argument("sweep", nargs="+", metavar="ID", help="the comparisons' ids")
     delete.add_argument("--yes", action="store_true", help="do not ask")
@@ -242,6 +250,16 @@ def _parser() -> argparse.ArgumentParser:
         help="of the figure (%(default)s)",
     )
 
+    publish = commands.add_parser(
+        "publish", parents=[store], help="a comparison copied, again or to another MLflow"
+    )
+    publish.add_argument("sweep", metavar="ID", help="the comparison's id")
+
+    fetch = commands.add_parser(
+        "fetch", parents=[store], help="what a store of MLflow's has, so that it is reused here"
+    )
+    fetch.add_argument("sweep", nargs="?", metavar="ID", help="of one comparison alone")
+
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
     dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
     dashboard.add_argument("--host", default="127.0.0.1", help="(%(default)s: this machine only)")
@@ -253,14 +271,14 @@ def _add_moving(commands: Any, store: _Parser) -> None:
 
     Args:
         commands: argparse's subparsers of all commands.
-        store: The parser of `--store`, which both take.
+        store: The parser of `--folder`, which both take.
     """
     export = commands.add_parser(
         "export",
         parents=[store],
-        usage="%(prog)s [--store URI] [--all] [--overwrite] ID... FILE",
-        help="comparisons with runs, histories and artifacts, as one file that import reads",
-        description="Jobs that a comparison took from others go with it. The store stays as it is.",
+        usage="%(prog)s [--folder HOME] [--all] [--overwrite] ID... FILE",
+        help="comparisons with their records and figures, as one file that import reads",
+        description="Jobs that a comparison took from others go with it.",
     )
     export.add_argument(
         "sweep",
@@ -277,17 +295,10 @@ def _add_moving(commands: Any, store: _Parser) -> None:
         "import",
         parents=[store],
         help="the comparisons of a file that export wrote, to be recorded here",
-        description="What is there already is not written again, so that an import which was "
-        "stopped is finished by the same command. A comparison whose id another one has gets a "
-        "number behind it. Jobs that two laboratories ran alike stay two, each with its times.",
+        description="What is there already is not written again. A comparison whose id another one "
+        "has gets a number behind it. Figures are not taken over: normbench results draws them.",
     )
     arrive.add_argument("file", metavar="FILE", help="what export wrote")
-    arrive.add_argument(
-        "--artifacts",
-        metavar="FOLDER",
-        help="where artifacts go, a folder or a URI (mlartifacts beside a database; a server "
-        "has a place)",
-    )
 
 
 def _drawing_options() -> _Parser:

@@ -5,10 +5,8 @@ Heavy libraries are imported where a command needs them, so that `--help` is qui
 
 import argparse
 import shutil
-import sqlite3
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,6 @@ from normbench.command.garbage import collect_seldom
 from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN_FORMAT, parse, suggest
 from normbench.results.figures import NAMES, PHOTOGRAPHIC_FIGURES
 from normbench.results.safe import clean
-from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.synonyms import command_of
 
@@ -32,8 +29,8 @@ SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command of `normbench results`; return its exit code.
 
-    The code is 0, 1 for some commands (such as `studies`) or where the store cannot be written any
-    more, 2 on a user's mistake, and 130 on Ctrl-C. A mistake and a lost store are told in one line.
+    The code is 0, 1 for some commands (such as `studies`), 2 on a user's mistake, and 130 on
+    Ctrl-C. A mistake is told in one line.
 
     Args:
         arguments: The words after `normbench results`; those of the process if None. Without the
@@ -51,14 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
             command_words.insert(0, "show")
         options = parse(command_words)
-        options.store = stores.absolute(options.store)
+        options.home = Path(options.home)
         if options.command not in OF_RUNS:  # the others enable it in `_sweep`, after heavy imports
             collect_seldom()
-        options.left_out = []  # `_sweep` puts the notes of the sweep here
-        code = int(COMMANDS[options.command](options))
-        # Notes on histories that could not be read: these are read while the command runs.
-        _print_notes(options.left_out)
-        return code
+        if options.store and options.command not in OF_STORES:
+            _fetch(options)
+        return int(COMMANDS[options.command](options))
     # Of these kinds are the errors of results and of a user's settings; any other is a bug.
     except (LookupError, ValueError) as error:
         from normbench.datasets.values import UserError  # it loads numpy
@@ -67,13 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
-    except RuntimeError as error:
-        from normbench.recording.store.connection import StoreLostError  # it loads numpy
-
-        if not isinstance(error, StoreLostError):
-            raise
-        print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         return 130
 
@@ -90,8 +78,7 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
     """Return the sweep that the options choose; print notes on it to the error output.
 
     Args:
-        options: The options `store`, `sweep` and `where`. `left_out` becomes the list to which the
-            sweep will add notes on what it cannot read.
+        options: The options `home`, `sweep` and `where`.
 
     Raises:
         ResultsError: Both `sweep` and `where` are given, or nothing is found.
@@ -103,26 +90,24 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
             f"--where: finds runs of every comparison; leave {' '.join(options.sweep)} out"
         )
     if options.where:
-        sweep = runs.load_query(options.store, options.where)
+        sweep = runs.load_query(options.home, options.where)
         _print_notes(sweep.left_out)
     else:
-        sweep = _read(options.store, options.sweep or ())
-    sweep.left_out.clear()  # these notes are printed by now
-    options.left_out = sweep.left_out
+        sweep = _read(options.home, options.sweep or ())
     collect_seldom()  # the libraries are there by now: of their objects none is garbage
     return sweep
 
 
-def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
-    """Return sweeps as one, and print notes on their state to the error output.
+def _read(home: Path, sweep_ids: Sequence[str]) -> "Sweep":
+    """Return comparisons as one, and print notes on their state to the error output.
 
     Args:
-        store: The URI of the store.
-        sweep_ids: The ids of the sweeps; the last sweep if empty.
+        home: The folder of comparisons and their records.
+        sweep_ids: The ids of the comparisons; the last one if empty.
     """
     from normbench.results.store import state
 
-    sweep, notes = state.read(store, sweep_ids)
+    sweep, notes = state.read(home, sweep_ids)
     _print_notes(notes)
     return sweep
 
@@ -175,7 +160,7 @@ def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
     The default of a figure's format other than the screen's is `outputs/ID/FORMAT`.
     """
     shape = getattr(options, "format", SCREEN_FORMAT)
-    default_folder = Path("outputs") / clean.name(sweep.sweep_id)
+    default_folder = options.home / clean.name(sweep.sweep_id)
     if shape in FIGURE_FORMATS and shape != SCREEN_FORMAT:  # `shape` may be a table's format
         default_folder /= shape
     return Path(options.out or default_folder).absolute()
@@ -184,12 +169,14 @@ def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
 def _show(options: argparse.Namespace) -> int:
     """Print a sweep's comparison and draw its figures; figures that are up to date are reused."""
     drawing = None if _has_default_drawing(options) else _options(options)  # None: reuse figures
-    from normbench.results.pages import drawn
+    from normbench.record.provenance import code_digest
     from normbench.results.report.terminal import present
 
     sweep = _sweep(options)
     folder = _folder(options, sweep)
-    drawn_files = None if drawing else drawn.current_figures(sweep, folder)
+    drawn_files = None
+    if not (drawing or sweep.is_query) and folder == sweep.comparisons[0].folder.absolute():
+        drawn_files = sweep.comparisons[0].drawn_files(code_digest(), tuple(NAMES))
 
     def write_files() -> dict[str, list[Path]]:
         if drawn_files is not None:
@@ -203,10 +190,10 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    """Print the sweeps of the store."""
+    """Print the comparisons that are recorded."""
     from normbench.results.store import runs
 
-    _print_table(runs.sweeps(options.store))
+    _print_table(runs.sweeps(options.home))
     return 0
 
 
@@ -237,7 +224,7 @@ def _studies(options: argparse.Namespace) -> int:
     from normbench.results.studies import study_table as studies
 
     write = tables.TABLE_FORMATS[options.format]
-    last, notes = studies.last_sweeps(options.store, options.folder)
+    last, notes = studies.last_sweeps(options.home, options.folder)
     for note in notes:
         print(note, file=sys.stderr)
     checked = studies.compare_with_sources(last, options.folder)
@@ -362,33 +349,105 @@ def _rejudge(options: argparse.Namespace) -> int:
         sweep, rules = None, [sweep, *rules]
     folder = Path(options.out).absolute() if options.out else None
     rule_values = rejudge.parse_rules(rules)
-    old = _read(options.store, [sweep] if sweep else ())
-    return rejudge.run(options.store, old, rule_values, folder)
+    old = _read(options.home, [sweep] if sweep else ())
+    return rejudge.run(old, rule_values, folder)
 
 
 def _delete(options: argparse.Namespace) -> int:
-    """Delete sweeps from the store, once the user has confirmed or with `--yes`."""
-    from normbench.command.results import delete
+    """Delete comparisons, once the user has confirmed or with `--yes`."""
+    from normbench.record import folder
+    from normbench.results.store import comparison_files
 
-    return delete.run(options.store, options.sweep, options.yes)
+    chosen = comparison_files.select(options.home, options.sweep)
+    for comparison in chosen:
+        if comparison.is_running:
+            raise ResultsError(f"comparison {comparison.id}: is at work; stop it, or wait for it")
+    stay = len(folder.shared_keys(chosen))
+    jobs = len({key for comparison in chosen for key in comparison.keys}) - stay
+    summary = f"{jobs} job{'s' * (jobs != 1)}, with their records and figures"
+    summary += f"; {stay} that other comparisons share stay" if stay else ""
+    sweep_names = ", ".join(comparison.id for comparison in chosen)
+    if not options.yes and not _confirm(f"delete {sweep_names}: {summary}"):
+        print("nothing is deleted")
+        return 0
+    folder.delete(chosen)
+    print(f"deleted {sweep_names}: {summary}")
+    if any(comparison.tracking for comparison in chosen):
+        print("what MLflow has of them stays there; it is deleted on its pages")
+    return 0
+
+
+def _confirm(question: str) -> bool:
+    """Return whether the user confirms; raise ResultsError where there is no terminal."""
+    if not sys.stdin.isatty():
+        raise ResultsError(f"{question}: nobody can be asked here; add --yes")
+    try:
+        return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        print()
+        return False
 
 
 def _export(options: argparse.Namespace) -> int:
-    """Write sweeps to an archive."""
-    from normbench.command.results import moving
+    """Write comparisons into one file, and print its path."""
+    from normbench.record import archive
+    from normbench.results.store import comparison_files
 
-    return moving.export_sweeps(options.store, options.sweep, options.all, options.overwrite)
+    *sweeps, name = options.sweep
+    if bool(sweeps) == options.all:  # both, or neither
+        rule = "--all leaves no comparison to name" if options.all else "names no comparison"
+        raise ResultsError(
+            f"export {' '.join(options.sweep)}: {rule}; write normbench results export ID FILE, or "
+            "--all FILE"
+        )
+    chosen = comparison_files.select(options.home, sweeps)
+    chosen = chosen or comparison_files.recorded(options.home)  # with --all
+    if not chosen:
+        raise comparison_files.empty_home(options.home)
+    file = Path(name).absolute()
+    counts = archive.write(chosen, file, options.overwrite)
+    print(f"exported {counts}: {file.stat().st_size / 1e6:.3g} MB")
+    print(file)
+    return 0
 
 
 def _import(options: argparse.Namespace) -> int:
-    """Read an archive into the store; an interrupted import resumes with the same command."""
-    from normbench.command.results import moving
+    """Read the comparisons of a file that `export` wrote."""
+    from normbench.record import archive
 
-    try:
-        return moving.import_sweeps(options.store, options.artifacts, options.file)
-    except KeyboardInterrupt:
-        print("normbench: stopped; the same command finishes the import", file=sys.stderr)
-        raise
+    counts, new_ids = archive.read(Path(options.file), options.home)
+    for old, new in new_ids.items():
+        print(f"comparison {old} is {new} here: another one has its id")
+    print(f"imported {counts}")
+    return 0
+
+
+def _publish(options: argparse.Namespace) -> int:
+    """Copy a comparison to MLflow."""
+    from normbench.record import mlflow
+    from normbench.results.store import comparison_files
+
+    (comparison,) = comparison_files.select(options.home, [options.sweep])
+    uri = options.store or comparison.tracking
+    if not uri:
+        raise ResultsError(f"publish {comparison.id}: names no MLflow; add --store URI")
+    mlflow.publish(options.home, comparison.id, uri)
+    print(f"recorded   {clean.line(uri)}")
+    return 0
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    """Fetch the comparisons of a store of MLflow's, or those that the options name."""
+    from normbench.record import mlflow
+
+    if not options.store:
+        raise ResultsError("fetch: names no MLflow; add --store URI")
+    ids = getattr(options, "sweep", None) or [None]
+    ids = [ids] if isinstance(ids, str) else ids
+    fetched = [mlflow.fetch(options.store, options.home, sweep_id) for sweep_id in ids]
+    if options.command in OF_RUNS and not options.where:
+        options.sweep = fetched
+    return 0
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -398,24 +457,19 @@ def _profile(options: argparse.Namespace) -> int:
 
     folder = Path(options.out).absolute() if options.out else None
     shape = FORMATS[options.format]
-    print_profile(options.store, options.sweep, options.target, options.by, folder, shape)
+    print_profile(options.home, options.sweep, options.target, options.by, folder, shape)
     return 0
 
 
 def _dashboard(options: argparse.Namespace) -> int:
-    """Serve MLflow's page of the store until it is stopped."""
-    from normbench.results.pages.dashboard import serve
-    from normbench.results.store import mlflows_own, uris
+    """Serve MLflow's page of the copy until it is stopped."""
+    from normbench.record.dashboard import serve
 
-    database = uris.database(options.store)
-    # In a database that was moved or copied, MLflow would look for artifacts at the old place.
-    if database and database.is_file():
-        with suppress(sqlite3.Error):  # the server reports it when it reads the file
-            mlflows_own.update_artifact_locations(database)
-    return serve(options.store, options.host, options.port)
+    return serve(options.home, options.store, options.host, options.port)
 
 
 OF_RUNS = ("show", "table", "theory", "figure", "report")  # which begin with `_sweep`
+OF_STORES = ("publish", "fetch", "dashboard", "export", "import", "delete", "words")
 COMMANDS = {
     "show": _show,
     "list": _list,
@@ -428,6 +482,8 @@ COMMANDS = {
     "delete": _delete,
     "export": _export,
     "import": _import,
+    "publish": _publish,
+    "fetch": _fetch,
     "profile": _profile,
     "words": _glossary,
     "dashboard": _dashboard,

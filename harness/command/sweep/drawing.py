@@ -1,4 +1,4 @@
-"""Write the figures and the report of a sweep, in a process that loads their libraries in advance.
+"""Write figures and report of a comparison in a process that loads their libraries in advance.
 
 While this process reads the data and runs the jobs, the other one loads Matplotlib.
 """
@@ -6,19 +6,18 @@ While this process reads the data and runs the jobs, the other one loads Matplot
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from normbench.command.garbage import collect_seldom
 
 if TYPE_CHECKING:
     from normbench.results.figures.base.forks import PreparedCall
-    from normbench.results.store.runs import Sweep
 
 Files = dict[str, list[Path]]  # by experiment
 
 
 class Drawing:
-    """The figures and the report of one sweep."""
+    """The figures and the report of one comparison."""
 
     def __init__(self) -> None:
         self._call: PreparedCall[Files] | None = None
@@ -35,19 +34,18 @@ class Drawing:
             self._call = PreparedCall(partial(_load, figure_names), _write)
 
     def begin(
-        self, sweep: "Sweep", folder: Path, figure_names: Sequence[str], drawn: Files | None
+        self, folder: Path, figure_names: Sequence[str], drawn: Files | None
     ) -> Callable[[], Files]:
         """Begin to write the files; return a function that waits for them, and returns them.
 
         Args:
-            sweep: The recorded comparison.
-            folder: Where the files are written.
+            folder: The folder of the comparison, where the files are written.
             figure_names: The names of the figures.
-            drawn: The files of an equal sweep; if there are some, they are returned.
+            drawn: Its files, where they are there already.
         """
         if drawn is not None:
             return lambda: drawn
-        arguments = sweep, folder, figure_names
+        arguments = folder, figure_names
         if self._call is None:  # no job of this sweep ran
             return cache(partial(_write, *arguments))
         self._call.begin(*arguments)
@@ -67,8 +65,10 @@ def _load(figure_names: Sequence[str]) -> None:
     collect_seldom()
 
 
-def _write(sweep: Any, folder: Path, figure_names: Sequence[str]) -> Files:
-    """Write the figures and the report; return the files by experiment."""
+def _write(folder: Path, figure_names: Sequence[str]) -> Files:
+    """Write the figures and the report of a comparison; return the files by experiment."""
     from normbench.results.report import files
+    from normbench.results.store.runs import load
 
+    sweep = load(folder.parent, folder.name)
     return files.write(sweep, folder, figure_names, is_complete=True)

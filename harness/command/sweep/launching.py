@@ -15,20 +15,18 @@ from typing import Any
 
 from normbench.command.config.compose import JobSpec
 from normbench.command.garbage import collect_seldom, disable_collection
-from normbench.command.sweep import recorded
+from normbench.command.sweep import orphans, sweep_job
 from normbench.command.sweep.queues import Queue
-from normbench.recording.resume import orphans
+from normbench.record import folder
 
-# Adds a recorded job to the sweep, given the job and MLflow's run of it; returns its outcome.
-Adopt = Callable[[JobSpec, Any], dict[str, Any]]
 Run = Callable[[JobSpec], dict[str, Any]]  # runs a job and returns its outcome, as `run_spec` does
 Outcome = dict[str, Any] | Exception  # the outcome of a job, or the bug that it raised
 IDLE_SECONDS = 300  # after which a process of joblib's ends
 
 
-def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
-    """Return the outcome of each job, run in this process."""
-    return [_outcome(run, job) for job in jobs]
+def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> Iterator[Outcome]:
+    """Run each job in this process, and yield its outcome."""
+    return (_outcome(run, job) for job in jobs)
 
 
 class Workers:
@@ -52,11 +50,12 @@ class Workers:
             for _ in range(min(count, jobs)):
                 self._submit(_begin)  # a process starts with its first call
 
-    def run(self, run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
-        """Return the outcome of each job, in order; raise BrokenProcessPool if a process dies."""
+    def run(self, run: Run, jobs: Iterable[JobSpec]) -> Iterator[Outcome]:
+        """Yield the outcome of each job, in order; raise BrokenProcessPool if a process dies."""
         with guarded_workers():
             futures = [self._submit(_run_in_worker, run, job) for job in jobs]
-            return [future.result() for future in futures]
+            for future in futures:
+                yield future.result()
 
     def end(self) -> None:
         """Kill the processes, with the jobs that they run."""
@@ -78,22 +77,28 @@ class Workers:
         return future
 
 
-def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Adopt) -> list[Outcome]:
+def run_in_queue(queue: Queue, jobs: Sequence[JobSpec]) -> list[Outcome]:
     """Return the outcome of each job; a queue gets only jobs that are not recorded.
 
     Args:
         queue: The launcher of the queue.
-        jobs: The jobs of the sweep.
-        take: Adds a recorded job to the sweep, and returns its outcome.
+        jobs: The jobs of the comparison.
 
     Returns:
         The outcomes in the order of the jobs.
     """
-    runs = {job.number: recorded.find_run(job) for job in jobs}
+    recorded = {
+        job.number: key
+        for job in jobs
+        if job.plain_settings["reuse"]
+        and (key := folder.find(job.home, job.keys, job.parameters()))
+    }
     # The overrides suffice: a task composes its jobs anew.
-    unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
+    unrecorded = [(job.number, list(job.overrides)) for job in jobs if job.number not in recorded]
     outcomes: dict[int, Outcome] = {
-        job.number: take(job, runs[job.number]) for job in jobs if runs[job.number] is not None
+        job.number: sweep_job.reuse(job, recorded[job.number])
+        for job in jobs
+        if job.number in recorded
     }
     for first in range(0, len(unrecorded), queue.max_accepted_jobs):
         batch = unrecorded[first : first + queue.max_accepted_jobs]
@@ -128,7 +133,7 @@ def _run_in_worker(run: Run, job: JobSpec) -> Outcome:
 def _begin() -> None:
     """Disable garbage collection and import what jobs need, once in a process."""
     disable_collection()
-    for module in ("normbench.job", "normbench.recording.store.records", "sklearn.preprocessing"):
+    for module in ("normbench.job", "normbench.record.outcome", "sklearn.preprocessing"):
         import_module(module)
 
 

@@ -48,6 +48,10 @@ def run(arguments: Sequence[str]) -> None:
     if options.version:
         print(f"normbench {version('normbench')}")
         return
+    options.overrides = [
+        word.replace("hydra.sweep.dir=", "folder=", 1) if word.startswith("hydra.") else word
+        for word in options.overrides
+    ]
     refuse_mistyped(options.overrides)
     # With one of these flags nothing runs, and Hydra reads the overrides by itself.
     if not (options.help or options.cfg or options.info or options.shell_completion):

@@ -22,7 +22,6 @@ from omegaconf import DictConfig
 
 from normbench.command.config.errors import SweepError
 from normbench.command.sweep import slurm, task
-from normbench.results.store import uris
 
 if TYPE_CHECKING:
     from submitit import Executor, Job
@@ -70,15 +69,6 @@ class Queue(Launcher):
         self.context, self.function, self.config = hydra_context, task_function, config
         if self.queue == "slurm":
             slurm.check(self.resources)
-            # Tasks on several machines cannot share a file of SQLite safely: a warning, since a
-            # cluster may have one machine.
-            uri = str(config.tracking.uri)
-            if uris.scheme_of(uri) == "sqlite":
-                print(
-                    f"tracking.uri={uri}: SQLite is for tasks of one machine; where Slurm has "
-                    "several, name a server: tracking=server tracking.uri=http://host:5000",
-                    file=sys.stderr,
-                )
 
     def launch(self, jobs: task.Batch) -> list[JobReturn]:  # type: ignore[override]
         """Run jobs in tasks of the queue, and wait for them; where that stops, cancel the tasks.
@@ -259,7 +249,7 @@ def _collect_returns(ended: "Job[Any]", end: str, batch: task.Batch) -> dict[int
 
     numbers = [number for number, _ in batch]
     if end:
-        lost_outcome = {"failure": LOST, "run_id": "", "reused": False, "experiment": ""}
+        lost_outcome = {"failure": LOST, "key": "", "reused": False}
         lost_outcome |= {"reason": f"task {ended.job_id} {end}", "logs": str(ended.paths.folder)}
         # Copies, because `Sweep._launch` changes the outcome of a job that is recorded after all.
         return {number: _completed(dict(lost_outcome)) for number in numbers}

@@ -1,23 +1,21 @@
-"""A sweep: its jobs are checked before any starts, share one parent run, and end in one table.
+"""A comparison: its jobs are checked before any starts, each leaves a record, one table ends it.
 
 Heavy libraries are imported where they are needed, so that `--help` and `--cfg job` do without
 them.
 """
 
-import json
 import os
-import re
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from filelock import FileLock
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
@@ -30,28 +28,30 @@ from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, notes_on_overridden, split_option_overrides
 from normbench.command.garbage import collect_seldom
-from normbench.command.sweep import hydras_own, launching, printing, recorded
+from normbench.command.sweep import hydras_own, launching, printing
 from normbench.command.sweep.drawing import Drawing
 from normbench.command.sweep.progress import report_phase
 from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
-from normbench.command.sweep.sweep_job import run_spec
+from normbench.command.sweep.sweep_job import reuse, run_spec
 from normbench.datasets import UserError
 from normbench.datasets.on_disk.points import write_maps_to
 from normbench.datasets.values import available_cores
-from normbench.recording.resume import leftovers
-from normbench.recording.store.places import suggested_path
-from normbench.recording.store.provenance import describe_blas, provenance_tags
+from normbench.record import checkpoint, folder, mlflow
+from normbench.record.provenance import code_digest, describe_blas, provenance_tags
 from normbench.results.safe import clean
+from normbench.results.store import comparison_files
+from normbench.results.store.comparison_files import Comparison, JobEntry, record_file
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.owner import LOCK
+from normbench.results.store.job_records import JobRecord
 
 MAX_COMMAND_LENGTH = 8000  # characters of a tag, which MLflow keeps
+NO_TRACKING = "none"  # in place of a store's URI: no copy is made
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Sweep(Sweeper):
-    """Checks the jobs of a sweep before it launches them, and concludes with one comparison."""
+    """Checks the jobs of a comparison before it launches them, and concludes with one table."""
 
     # Set by `register` before Hydra creates the sweeper.
     arguments: Sequence[str] = ()  # the command line as it was typed
@@ -76,7 +76,7 @@ class Sweep(Sweeper):
             )
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Check, run and conclude a sweep; Hydra calls it after `setup`.
+        """Check, run and conclude a comparison; Hydra calls it after `setup`.
 
         Args:
             arguments: The overrides that Hydra got, without the options of choices.
@@ -84,14 +84,15 @@ class Sweep(Sweeper):
         Raises:
             SystemExit: Jobs failed; the code is that of `_conclude`.
             UserError: A setting is mistaken. Nothing is recorded.
-            SweepError: Jobs are neither recorded nor failed.
+            SweepError: Jobs are neither recorded nor failed, or MLflow's copy could not be made.
         """
         assert self.config is not None
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
-        self.parents: dict[str, str] = {}  # the id of the sweep's run in each experiment
-        self.lock: IO[str] | None = None  # of the folder
-        self.new_folders: list[Path] = []  # created by this sweep, the innermost first
+        self.is_new_home = not self.folder.parent.exists()
+        self.comparison: Comparison | None = None  # once it is started
+        self.copying: mlflow.Copying | None = None  # to MLflow
+        self.lock: FileLock | None = None  # of its folder
         self.workers: launching.Workers | None = None  # the processes of joblib
         self.drawing = Drawing()
         self.specs = Specs()
@@ -100,6 +101,7 @@ class Sweep(Sweeper):
         self.spec = JobSpec.from_config(self.config)
         try:
             self.expected = study.expected_tag(self.config)
+            compose.check_sections(self.spec.plain_settings)
             self.figures = compose.figure_names(self.spec.plain_settings)
             params, options = split_option_overrides(self.params)
             with user_errors():
@@ -107,40 +109,86 @@ class Sweep(Sweeper):
                 overrides = [*params, *arguments]
                 option_overrides = [*options, *self.option_overrides]
                 grid = Grid(self.loader, self.config, overrides, option_overrides)
-            # None unless every job is recorded. If all are, no data are loaded, and no job runs.
-            recorded_runs = recorded.find_recorded(self._numbered_specs(grid))
-            if recorded_runs is None:
-                self._prepare_processes(len(grid.jobs))
+            jobs, earlier = self._jobs(grid)
+            recorded_keys = [self._find(job) for job in jobs]
+            if earlier and not _has_only(earlier, jobs, recorded_keys):
+                self._release()  # of other data or other code
+                earlier = None
+                jobs = [replace(job, folder=self.folder) for job in jobs]
+            if None in recorded_keys:
+                self._prepare_processes(len(jobs))
                 phase = report_phase("before the first job", "reads data and checks settings")
-                write_maps_to(self.folder)
+                write_maps_to(jobs[0].folder)
                 with phase:
-                    experiments = self._check(grid)
-                self._start(experiments, len(grid.jobs))
-                outcomes = self._launch(grid)
-            else:
-                self._print_notes(grid)
-                experiments = list(dict.fromkeys(spec.experiment for spec, _ in recorded_runs))
-                self._start(experiments, len(grid.jobs))
-                outcomes = [self._adopt(grid, spec, run) for spec, run in recorded_runs]
-            code = self._conclude(outcomes)
+                    self._check(grid)
+            else:  # no data are loaded, and no job runs
+                jobs[0].check()
+                keys = {job.experiment: str(key) for job, key in zip(jobs, recorded_keys)}
+                records = (JobRecord.load(record_file(jobs[0].home, keys[name])) for name in keys)
+                notes = [note for record in records for note in record.notes]
+                self._print_notes(grid, dict.fromkeys(notes))
+            comparison = self._start(jobs, earlier, recorded_keys)
+            outcomes = self._launch(jobs, recorded_keys, comparison)
+            code = self._conclude(outcomes, comparison)
         except BaseException as error:
             self._stop(error)
             raise
         finally:
             self.drawing.end()
+            self._release()
         if code:
             raise SystemExit(code)
 
-    def _check(self, grid: Grid) -> list[str]:
-        """Return the names of the sweep's experiments, once every override can run in some job.
+    def _jobs(self, grid: Grid) -> tuple[list[JobSpec], Comparison | None]:
+        """Return the jobs of a grid, and the comparison that an equal command made, locked.
+
+        The folder of the jobs is that of this comparison; without one, a new folder.
+        """
+        earlier = None
+        if self.spec.plain_settings["reuse"]:
+            earlier = self._earlier(_command_text(self.arguments), len(grid.jobs))
+        place = earlier.folder if earlier else self.folder
+        facts: dict[str, Any] = {"jobs": len(grid.jobs), "started": time.time()}
+        facts |= {"folder": place, "process": os.getpid()}
+        jobs = [
+            replace(self.specs.get(grid, job_overrides), number=number, **facts)
+            for number, job_overrides in enumerate(grid.jobs)
+        ]
+        return jobs, earlier
+
+    def _earlier(self, command: str, jobs: int) -> Comparison | None:
+        """Return the latest comparison of a command, and lock it; None where it is running."""
+        for other in comparison_files.recorded(self.folder.parent):
+            if other.command == command and len(other.jobs) == jobs:
+                try:
+                    self.lock = FileLock(other.folder / comparison_files.LOCK, timeout=0)
+                    self.lock.acquire()
+                    return Comparison.read(other.folder)
+                except (OSError, ValueError):  # another process is at work on it, or deletes it
+                    return None
+        return None
+
+    def _release(self) -> None:
+        """Release the lock of the comparison's folder, if it is held."""
+        if self.lock and self.lock.is_locked:
+            Path(self.lock.lock_file).unlink(missing_ok=True)
+            self.lock.release()
+
+    def _find(self, job: JobSpec) -> str | None:
+        """Return the key of a recorded job that makes a job unnecessary; None without one."""
+        if not job.plain_settings["reuse"] or job.mistake:
+            return None
+        return folder.find(job.home, job.keys, job.parameters())
+
+    def _check(self, grid: Grid) -> None:
+        """Check that every override can run in some job.
 
         Every swept setting is checked by its own rule, and one job of every combination of choices
         is built. Where an override is a mistake in all of its jobs, the mistake is raised, and
         nothing is recorded. Where overrides are only a mistake together, the jobs that have them
         fail, and the others run.
         """
-        experiments: dict[str, None] = {}  # the keys, in order and each once
-        notes: dict[str, None] = {}  # likewise, on the data sets
+        notes: dict[str, None] = {}  # on the data sets: the keys, in order and each once
         fitting: set[str] = set()  # overrides of jobs that can be built
         mistakes: dict[tuple[str, ...], UserError] = {}  # by the overrides of a combination
         for choices, job_overrides in grid.representatives(
@@ -148,7 +196,6 @@ class Sweep(Sweeper):
         ).items():
             try:
                 spec = self.specs.get(grid, job_overrides)
-                experiments[spec.experiment] = None
                 spec.check()
                 self.drawing.prepare(self.figures)
                 built_job = spec.job()
@@ -165,64 +212,60 @@ class Sweep(Sweeper):
             if not fitting or not fitting.issuperset(choices):
                 raise mistake
         self._print_notes(grid, notes)
-        return list(experiments)
 
     def _print_notes(self, grid: Grid, notes: Iterable[str] = ()) -> None:
         """Print notes on the overrides of the command, and the given notes on the data."""
         for note in (*notes_on_overridden(self.arguments), *grid.notes(), *notes):
             print(note, file=sys.stderr)
 
-    def _start(self, experiments: Sequence[str], jobs: int) -> None:
-        """Open the store, create a sweep run in each experiment, and write the ledger.
-
-        The ledger is a file in the sweep's folder with what its jobs have to know of the sweep.
+    def _start(
+        self,
+        jobs: Sequence[JobSpec],
+        earlier: Comparison | None,
+        recorded_keys: Sequence[str | None],
+    ) -> Comparison:
+        """Return the comparison, written and locked, and begin to copy it to MLflow.
 
         Args:
-            experiments: The names of the experiments.
-            jobs: The number of jobs.
+            jobs: The jobs.
+            earlier: The comparison of an equal command, which is taken up again.
+            recorded_keys: The keys of the jobs' records; None for a job that is not recorded.
 
         Raises:
-            UserError: The folder cannot be written.
-            SweepError: It cannot be written any more, after the store was opened.
+            UserError: The folder or MLflow's store cannot be used.
         """
-        assert self.config is not None
+        tracking_settings = self.spec.plain_settings["tracking"]
+        tracking = str(tracking_settings["uri"])
+        tracking = "" if tracking == NO_TRACKING else tracking
+        if tracking:
+            mlflow.check_store(tracking)
+            tracking = mlflow.absolute(tracking)
+        place = jobs[0].folder
         try:
-            self.new_folders = [
-                folder for folder in (self.folder, *self.folder.parents) if not folder.exists()
-            ]
-            # Locked and released: a folder that cannot be used fails before a store is made.
-            leftovers.lock_new_folder(self.folder).close()
-            self.writer = self.spec.writer()
-            recovered = leftovers.tidy(self.writer, self.folder.parent)
-            with leftovers.only_one(leftovers.NO_DESCENT, self.folder.parent):
-                pass  # checks that the file of this lock can be written
-            self.lock = leftovers.lock_new_folder(self.folder)
+            if earlier is None:
+                place.mkdir(parents=True, exist_ok=True)
+                self.lock = FileLock(place / comparison_files.LOCK)
+                self.lock.acquire()
+            checkpoint.tidy(place.parent)
+            if earlier is None or None in recorded_keys:
+                command = _command_text(self.arguments)
+                entries = [JobEntry(job.experiment) for job in jobs]
+                if earlier:  # a job that failed is to be done again
+                    pairs = zip(entries, earlier.jobs, recorded_keys)
+                    entries = [old if key and old.key else new for new, old, key in pairs]
+                tags = {**self.expected, **provenance_tags(), names.BLAS.key: describe_blas()}
+                earlier = Comparison(place, command, clean.blot(tracking), entries, tags)
+                earlier.write()
         except OSError as error:
             raise UserError(
-                f"hydra.sweep.dir={self.folder}: cannot be written "
-                f"({error.filename}: {error.strerror}); "
-                f"name a folder that can, such as hydra.sweep.dir={suggested_path('sweep')}"
+                f"folder={place.parent}: cannot be written ({error.strerror or error}); "
+                f"name a folder that can, such as folder={Path.home() / 'normbench'}"
             ) from error
-        if recovered:
-            print(f"logged {recovered} jobs that an earlier command had kept", file=sys.stderr)
-        # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
-        preferred_id = re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A)
-        tags = {names.COMMAND.key: _command_text(self.arguments), names.JOBS.key: str(jobs)}
-        tags |= self.expected
-        tags |= leftovers.owner_tags(self.folder)
-        tags |= {**provenance_tags(), names.BLAS.key: describe_blas()}
-        self.sweep_id, self.parents = self.writer.start_new_sweep(experiments, preferred_id, tags)
-        ledger = {
-            "sweep_id": self.sweep_id,
-            "parents": self.parents,
-            "jobs": jobs,
-            "process": os.getpid(),
-            "started": time.time(),
-        }
-        try:
-            (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
-        except OSError as error:
-            raise SweepError(f"{self.folder}: cannot be written ({error.strerror})") from error
+        self.comparison = earlier
+        if tracking:
+            artifacts, steps = tracking_settings["artifacts"], tracking_settings["steps"]
+            self.copying = mlflow.begin_copy(place.parent, place.name, tracking, artifacts, steps)
+        return earlier
 
     def _prepare_processes(self, jobs: int) -> None:
         """Divide the cores among the processes of a launcher, and start those of joblib."""
@@ -232,168 +275,103 @@ class Sweep(Sweeper):
         if processes is not None and not isinstance(self.launcher, Queue):
             self.workers = launching.Workers(processes, jobs)
 
-    def _launch(self, grid: Grid) -> list[dict[str, Any]]:
+    def _launch(
+        self, jobs: Sequence[JobSpec], recorded_keys: Sequence[str | None], comparison: Comparison
+    ) -> list[dict[str, Any]]:
         """Run every job; return the outcomes in order, as `run_spec` does.
 
-        A job whose task of a queue was lost gets its outcome from the store, if it had ended. A bug
-        outside a job's own work is raised once all jobs have ended, and `SweepError` where a
-        launcher's process was killed.
+        Args:
+            jobs: The jobs.
+            recorded_keys: The keys of their records; None for a job that is not recorded.
+            comparison: Gets the keys of the jobs, as each of them is done.
+
+        Raises:
+            SweepError: A launcher's process was killed.
+            Exception: A bug outside a job's own work, once all jobs have ended.
         """
         collect_seldom()
+        ended: Iterable[launching.Outcome]
+        if None not in recorded_keys:
+            ended = (reuse(job, str(key)) for job, key in zip(jobs, recorded_keys))
+        elif isinstance(self.launcher, Queue):
+            ended = launching.run_in_queue(self.launcher, jobs)
+        elif self.workers is not None:
+            ended = self.workers.run(run_spec, jobs)
+        else:
+            ended = launching.run_in_sequence(run_spec, jobs)
+        outcomes: list[dict[str, Any]] = []
+        bugs: list[Exception] = []
         try:
-            job_returns = self._run_jobs(grid)
+            for job, outcome in zip(jobs, ended):
+                if isinstance(outcome, Exception):
+                    words = clean.line(shlex.join(job.overrides))
+                    print(f"the job of {words} has a bug", file=sys.stderr)
+                    bugs.append(outcome)
+                    continue
+                if outcome["failure"] not in (LOST, "disk"):
+                    comparison.add(job.number, outcome["key"], outcome["reused"])
+                outcomes.append(outcome)
         except BrokenProcessPool as error:
             raise SweepError(
                 "a job's process was killed, perhaps for want of memory; the same command runs "
                 "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
             ) from error
-        for job_overrides, job_return in zip(grid.jobs, job_returns):
-            if isinstance(job_return, Exception):
-                print(
-                    f"the job of {clean.line(shlex.join(job_overrides))} has a bug", file=sys.stderr
-                )
-                raise job_return
-        # All of them: a bug was raised above.
-        outcomes = [
-            job_return for job_return in job_returns if not isinstance(job_return, Exception)
-        ]
-        for number, outcome in enumerate(outcomes):
-            if outcome["failure"] == LOST:
-                outcome |= self._find_ended(number)
-        with suppress(OSError):  # not empty: the next command writes these jobs to the store
-            (self.folder / leftovers.PENDING).rmdir()
+        if bugs:
+            raise bugs[0]
         return outcomes
 
-    def _run_jobs(self, grid: Grid) -> list[launching.Outcome]:
-        """Run every job: in a queue, in worker processes, or here one after the other.
-
-        A queue gets only jobs that are not recorded; the others are made members of this sweep by
-        `_adopt`. Elsewhere a job finds out for itself whether it is recorded.
-
-        Args:
-            grid: The jobs of the sweep.
-
-        Returns:
-            The outcome of each job in order, or the bug that it raised.
-        """
-        assert self.config is not None
-        jobs = self._numbered_specs(grid)
-        if isinstance(self.launcher, Queue):
-            return launching.run_in_queue(self.launcher, list(jobs), partial(self._adopt, grid))
-        if self.workers is None:
-            return launching.run_in_sequence(run_spec, jobs)
-        return self.workers.run(run_spec, jobs)
-
-    def _numbered_specs(self, grid: Grid) -> Iterator[JobSpec]:
-        """Yield the jobs of a grid, each with its number and the folder of this sweep."""
-        for number, job_overrides in enumerate(grid.jobs):
-            yield replace(self.specs.get(grid, job_overrides), number=number, folder=self.folder)
-
-    def _adopt(self, grid: Grid, spec: JobSpec, run: Any) -> dict[str, Any]:
-        """Add a recorded job to this sweep; return its outcome.
-
-        Args:
-            grid: The jobs of the sweep.
-            spec: The job.
-            run: MLflow's run of the recorded job.
-        """
-        writer, jobs = self.writer, len(grid.jobs)
-        return recorded.adopt_recorded(spec, run, writer, self.sweep_id, self.folder, jobs)
-
-    def _find_ended(self, number: int) -> dict[str, Any]:
-        """Return the outcome of a job that ended before its task was lost, from the store.
-
-        It is empty for a job that had not ended.
-        """
-        for experiment in self.parents:
-            run = self.writer.ended_member(experiment, self.sweep_id, number)
-            if run is not None:
-                tags, own_job = run.data.tags, f"{self.sweep_id}/{number}"
-                # As `sweep_job._compute` tells the user's mistakes from bugs.
-                is_mistake = tags.get(names.ERROR.key) in ("UserError", "MemoryError")
-                failed = ("user" if is_mistake else "bug") if run.info.status == "FAILED" else ""
-                return {
-                    "failure": failed,
-                    "reason": tags.get(names.REASON.key, ""),
-                    "run_id": run.info.run_id,
-                    # A run that this sweep has adopted has the job of the sweep that wrote it.
-                    "reused": tags[names.JOB.key] != own_job,
-                    "experiment": experiment,
-                }
-        return {}
-
     def _stop(self, error: BaseException) -> None:
-        """End the processes and runs of a sweep that stops early; its jobs stay recorded.
+        """End the processes and the comparison that stops early; its jobs stay recorded.
 
-        New folders are removed if nothing was recorded.
+        Nothing stays where it was not begun.
 
         Args:
-            error: What stops the sweep.
+            error: What stops it.
         """
         if self.workers is not None:
             self.workers.end()
-        if not self.parents:  # nothing is recorded: nothing stays
-            with suppress(OSError):
-                if self.new_folders:
-                    (self.folder / LOCK).unlink(missing_ok=True)
-                for folder in self.new_folders:  # the first that is not empty ends the loop
-                    folder.rmdir()
-            return
-        # Stopped from outside, or by an error.
-        status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
-        with suppress(Exception):  # the next command does it
-            self.writer.end_abandoned(self._is_mine, status)
+        with suppress(OSError):
+            if self.comparison is not None:
+                is_stopped = isinstance(error, (KeyboardInterrupt, SystemExit))
+                if self.comparison.state == comparison_files.RUNNING:
+                    self.comparison.end(
+                        comparison_files.INTERRUPTED if is_stopped else comparison_files.FAILED
+                    )
+                return
+            self._release()
+            self.folder.rmdir()
+            if self.is_new_home:
+                self.folder.parent.rmdir()
 
-    def _is_mine(self, tags: Any) -> bool:
-        """Return whether a run with these tags was started from this sweep's folder."""
-        return bool(tags.get(names.FOLDER.key) == str(self.folder))
-
-    def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
-        """Draw and print the comparison, end the sweep's runs; return the exit code.
+    def _conclude(self, outcomes: list[dict[str, Any]], comparison: Comparison) -> int:
+        """Draw and print the comparison, and write that it has ended; return the exit code.
 
         Args:
             outcomes: The outcome of every job, in order.
+            comparison: The comparison.
 
         Returns:
             0; 2 if jobs failed, all by a user's mistake; 1 if some failed otherwise.
 
         Raises:
-            SweepError: Jobs are neither recorded nor failed, or the results cannot be written.
+            SweepError: Jobs are neither recorded nor failed, the results cannot be written, or
+                MLflow's copy could not be made.
         """
-        from normbench.results.pages.drawn import RecordedFigures
-        from normbench.results.pages.publishing import attach, publish
         from normbench.results.report.terminal import present
         from normbench.results.store.runs import load
 
-        if self.lock and not leftovers.is_held(self.lock, self.folder):
-            print(f"{self.folder}: was removed while the comparison was at work", file=sys.stderr)
-        self._check_recorded(outcomes)
+        _refuse_missing(outcomes)
         failures = [outcome for outcome in outcomes if outcome["failure"]]
         reused = sum(outcome["reused"] for outcome in outcomes)
         if reused:
             print(f"reused {reused} of {len(outcomes)}")
-        # Each experiment's run of the sweep lists its jobs, in order.
-        for experiment, parent in self.parents.items():
-            jobs = [
-                {"run_id": outcome["run_id"], "reused": outcome["reused"]}
-                for outcome in outcomes
-                if outcome["experiment"] == experiment
-            ]
-            self.writer.log_json(parent, jobs, "jobs.json")
-        figure_cache = RecordedFigures(
-            self.writer, self.folder, self.parents, outcomes, self.figures
-        )
-        # A folder that the user names gets its files, whoever drew them first.
-        has_own_folder = any(argument.startswith("hydra.sweep.dir=") for argument in self.arguments)
-        files = figure_cache.files(copy=has_own_folder)  # drawn by an equal sweep; None without one
+        drawn = comparison.drawn_files(code_digest(), self.figures)
         output_error: str | None = None
         try:
             with report_phase("all jobs are done", "writes tables, figures and the report"):
-                sweep = load(self.writer.store.uri, self.sweep_id)
-                write_files = self.drawing.begin(sweep, self.folder, self.figures, files)
-                publish(self.writer, sweep, self.parents)
+                write_files = self.drawing.begin(comparison.folder, self.figures, drawn)
                 try:
-                    written = present(sweep, write_files)
+                    written = present(load(comparison.home, comparison.id), write_files)
                     print(end="", flush=True)
                 except OSError as error:
                     output_error = printing.describe_output_error(error)
@@ -402,63 +380,52 @@ class Sweep(Sweeper):
                     # As in `normbench | head`: the output is lost, but the figures are drawn.
                     written = write_files()
         except ResultsError as error:
-            self._check_recorded(outcomes)
             message = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
                 f"{message}; every job is recorded: normbench results draws them"
             ) from error
-        attach(self.writer, sweep, written, self.parents)
-        # By these tags a later sweep of equal jobs finds the figures.
-        figure_cache.tag_runs(written, sweep)
-        status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
-        for parent in self.parents.values():
-            self.writer.finish(parent, status)
-        # What a repeated call has left: the first one may have reached the server.
-        self.writer.end_abandoned(self._is_mine)
-        self._check_recorded(outcomes)  # again: the store may have been deleted meanwhile
-        if files is not None and not has_own_folder:  # the figures are in an equal sweep's folder
-            leftovers.remove_ledger(self.folder, self.sweep_id, self.lock)
+        if drawn is None:
+            comparison.figures = list(self.figures)
+            comparison.files = {
+                experiment: [file.name for file in files] for experiment, files in written.items()
+            }
+            comparison.tags[names.CODE.key] = code_digest()
+            is_failed = len(failures) == len(outcomes)
+            comparison.end(comparison_files.FAILED if is_failed else comparison_files.FINISHED)
         if output_error:
             raise SweepError(f"{output_error}; every job is recorded: normbench results draws them")
+        if self.copying and (copy_error := self.copying.finish()):
+            raise SweepError(copy_error)
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
 
-    def _check_recorded(self, outcomes: Sequence[dict[str, Any]]) -> None:
-        """Raise `SweepError` unless the runs of all jobs are in the store.
 
-        The message has the reason, and how many of the missing jobs are kept in the folder.
-        """
-        run_ids = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
-        recorded_ids = self.writer.store.statuses(list(dict.fromkeys(run_ids)))
-        missing = [
-            number
-            for number, outcome in enumerate(outcomes)
-            if outcome["run_id"] not in recorded_ids
-        ]
-        if not missing:
-            return
-        reasons = [outcome["reason"] for outcome in outcomes if outcome["failure"] == "store"]
-        store_note = (
-            f"tracking.uri={self.writer.store.safe_uri}: what was recorded is there no more"
+def _has_only(
+    comparison: Comparison, jobs: Sequence[JobSpec], recorded_keys: Sequence[str | None]
+) -> bool:
+    """Return whether a comparison has no other jobs than these, in this order.
+
+    Args:
+        comparison: The comparison.
+        jobs: The jobs.
+        recorded_keys: The keys of their records; None for a job that is not recorded.
+    """
+    return all(
+        entry.key in (None, key, job.keys.key)
+        for entry, job, key in zip(comparison.jobs, jobs, recorded_keys)
+    )
+
+
+def _refuse_missing(outcomes: Sequence[dict[str, Any]]) -> None:
+    """Raise `SweepError` where jobs are neither recorded nor failed, with the reason."""
+    missing = [outcome for outcome in outcomes if outcome["failure"] in (LOST, "disk")]
+    if missing:
+        reason = describe_lost(outcomes) or missing[0]["reason"]
+        raise SweepError(
+            f"{reason}; {len(missing)} of {len(outcomes)} jobs are not recorded: the same command "
+            "runs them again"
         )
-        jobs = len(outcomes)
-        # One reason: lost tasks, a store that did not answer, or runs that are gone.
-        reports = [describe_lost(outcomes) or (reasons[0] if reasons else store_note)]
-        pending_count = sum(
-            (self.folder / leftovers.PENDING / f"{number}.npz").is_file() for number in missing
-        )
-        if pending_count:
-            reports.append(
-                f"{pending_count} of {jobs} jobs are kept in {self.folder} and logged by the next "
-                "command"
-            )
-        if pending_count < len(missing):
-            reports.append(
-                f"{len(missing) - pending_count} of {jobs} jobs are neither recorded nor kept: "
-                "the same command runs them again"
-            )
-        raise SweepError("; ".join(reports))
 
 
 def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:

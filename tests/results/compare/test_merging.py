@@ -15,7 +15,7 @@ from normbench.results.answer import tables
 from normbench.results.compare import heldout, merging
 from normbench.results.figures import drawing
 from normbench.results.figures.base import style
-from normbench.results.pages import view
+from normbench.results.pages import views
 from normbench.results.store.runs import Sweep
 from tests.recorded import write_sweep
 from tests.results.made import runs
@@ -57,7 +57,7 @@ def test_a_scheme_is_one_row_with_medians_and_quartiles_over_its_splits(splits):
 
 
 def test_the_runs_of_all_splits_have_the_colour_of_their_schemes_curve(splits):
-    colors = view.colors(splits, "cancer")
+    colors = views.colors(splits, "cancer")
     for role in ("scheme", "step"):
         rows = splits.of_role(role)
         assert len(rows) >= 2 * COUNT

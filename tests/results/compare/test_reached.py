@@ -317,12 +317,12 @@ def test_schemes_are_counted_to_one_target(tmp_path):
     values = reached.time_to_target([made.sweep], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == np.inf
     without_finer = made.sweep.runs.drop(columns=names.REFINED.column)
-    several = Sweep(made.uri, "s", without_finer.assign(**{names.setting("starts"): "2"}))
+    several = Sweep(made.home, "s", without_finer.assign(**{names.setting("starts"): "2"}))
     known = reached.time_to_target([several], "1e-1")["scheme"].tolist()
     assert known == ["standard"]  # the median's costs are not each start's
     assert values["standard"] <= standard[count]  # a finer step size, to a lower goal
     # Under a penalty on its own weights each scheme has a target of its own.
-    own = Sweep(made.uri, "s", without_finer.assign(**{names.setting("cost.l2"): "0.1"}))
+    own = Sweep(made.home, "s", without_finer.assign(**{names.setting("cost.l2"): "0.1"}))
     values = reached.time_to_target([own], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == identity[count]
 

@@ -26,7 +26,7 @@ def test_a_pixel_is_what_a_browser_inverts_and_white_is_no_ground(color):
 
 
 def test_a_dark_version_stands_beside_each_file(three, tmp_path, capsys):
-    words = ["figure", "histories", "--store", three.uri, "--out", str(tmp_path), "--dark"]
+    words = ["figure", "histories", "--folder", three.home, "--out", str(tmp_path), "--dark"]
     assert main(words) == 0
     files = [line.rpartition("/")[2] for line in capsys.readouterr().out.splitlines()]
     assert files == [
@@ -52,7 +52,7 @@ def test_a_dark_version_stands_beside_each_file(three, tmp_path, capsys):
 
 def test_photographs_have_no_dark_version(three, tmp_path, capsys):
     for name in PHOTOGRAPHIC_FIGURES:
-        words = ["figure", name, "--store", three.uri, "--out", str(tmp_path), "--dark"]
+        words = ["figure", name, "--folder", three.home, "--out", str(tmp_path), "--dark"]
         assert main(words) == 2
         told = capsys.readouterr().err
         assert told == (

@@ -1,5 +1,7 @@
 """Figures drawn from small stores: that they agree with what is recorded, and their files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,7 +28,6 @@ from normbench.results.figures.base.labels import spread_apart, spread_beside
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
-from normbench.results.store.runs import Sweep
 from tests.recorded import points, write_sweep
 from tests.results.figures.pictures import (
     bowl,
@@ -79,7 +80,7 @@ def test_histories_of_chosen_steps(three):
 
 def test_a_step_size_is_known_by_the_six_digits_that_are_shown(three):
     runs = three.sweep.runs.replace({"metrics.step_size": {0.1: 10 ** (-2 / 3)}})
-    sweep = Sweep(three.uri, "sweep-1", runs)
+    sweep = replace(three.sweep, runs=runs)
     shown = f"{10 ** (-2 / 3):g}"
     figure = drawing.figure(sweep, three.name, "histories", Options(steps=(float(shown),)))
     assert len(curves(figure.axes[0])) == 3
@@ -88,7 +89,7 @@ def test_a_step_size_is_known_by_the_six_digits_that_are_shown(three):
 def test_closer_draws_the_named_schemes_from_iteration_1(three):
     assert draw(three, "closer") is None
     runs = three.sweep.runs.assign(**{histories.CLOSER_SCHEMES: "['standard', 'pca_sphere']"})
-    figure = drawing.figure(Sweep(three.uri, "sweep-1", runs), three.name, "closer")
+    figure = drawing.figure(replace(three.sweep, runs=runs), three.name, "closer")
     for axis in figure.axes:
         assert [name.split(",")[0] for name in curves(axis)] == ["standard", "pca_sphere"]
         assert axis.get_xlim() == (1, 10)
@@ -98,7 +99,7 @@ def test_closer_draws_the_named_schemes_from_iteration_1(three):
 def test_the_threshold_is_drawn_only_where_it_speaks_of_the_optimizer(three, name):
     for plain, drawn in (("true", True), ("false", False)):
         runs = three.sweep.runs.assign(**{"tags.plain_descent": plain})
-        figure = drawing.figure(Sweep(three.uri, "sweep-1", runs), three.name, name)
+        figure = drawing.figure(replace(three.sweep, runs=runs), three.name, name)
         assert all(bool(marked(axis, "threshold")) == drawn for axis in figure.axes)
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
         assert ("2/L, predicted" in legend) == drawn
@@ -242,7 +243,7 @@ def test_an_animation_of_images_keeps_the_original_beside_them(images, tmp_path)
 
 @pytest.mark.commands
 def test_the_profile_command_draws_its_figure(three, images, tmp_path, capsys):
-    arguments = ["profile", "--store", three.uri, "--out", str(tmp_path), "--format", "page"]
+    arguments = ["profile", "--folder", three.home, "--out", str(tmp_path), "--format", "page"]
     assert main(arguments) == 0
     told = capsys.readouterr().out
     files = [tmp_path / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
@@ -250,7 +251,7 @@ def test_the_profile_command_draws_its_figure(three, images, tmp_path, capsys):
     with Image.open(files[0]) as picture:
         assert picture.width == 6.5 * 300
     nothing = tmp_path / "nothing"
-    assert main(["profile", "--store", images.uri, "--out", str(nothing)]) == 2
+    assert main(["profile", "--folder", images.home, "--out", str(nothing)]) == 2
     told = capsys.readouterr()
     assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told.out
     assert told.err.startswith(f"normbench: --out {nothing}: nothing to draw")

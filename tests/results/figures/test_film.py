@@ -120,7 +120,7 @@ def test_the_command_draws_the_film_of_the_scheme_that_is_named(
 ):
     # A second to draw, and seen in the test of the GIF above.
     monkeypatch.setattr(output, "write_gif", lambda *arguments: None)
-    out = ["--store", store.uri, "--out", str(tmp_path)]
+    out = ["--folder", store.home, "--out", str(tmp_path)]
     assert main(["figure", "film", "--scheme", "standard", *out]) == 0
     printed = capsys.readouterr().out.splitlines()
     names = [line.rpartition("/")[2] for line in printed]
@@ -130,7 +130,7 @@ def test_the_command_draws_the_film_of_the_scheme_that_is_named(
 
 @pytest.mark.commands
 def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
-    out = ["--store", store.uri, "--out", str(tmp_path)]
+    out = ["--folder", store.home, "--out", str(tmp_path)]
     assert main(["figure", "film", "--scheme", "quantile", *out]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
@@ -138,7 +138,7 @@ def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
     assert main(["figure", "film", "--scheme", "quantil", *out]) == 2
     told = capsys.readouterr().err
     assert "scheme quantil: is not in sweep-1; choose one of standard, pca_sphere, quantile" in told
-    assert main(["figure", "film", "--store", three.uri]) == 2
+    assert main(["figure", "film", "--folder", three.home]) == 2
     assert "record=[film]" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

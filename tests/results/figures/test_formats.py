@@ -60,14 +60,14 @@ def test_a_column_is_of_print_quality(three, tmp_path):
     shape = style.FORMATS["column"]
     assert (shape.width, shape.font) == (3.3, 7.0)
     assert shape.dpi >= 600
-    arguments = ["--store", three.uri, "--out", str(tmp_path), "--format", "column"]
+    arguments = ["--folder", three.home, "--out", str(tmp_path), "--format", "column"]
     assert main(["figure", "phase_diagram", *arguments]) == 0
     pdf = (tmp_path / "phase_diagram.pdf").read_bytes()
     assert f"/MediaBox [ 0 0 {3.3 * 72:g}".encode() in pdf
 
 
 def test_a_bad_format_is_refused_in_one_line(three, capsys):
-    assert main(["figure", "histories", "--store", three.uri, "--format", "colum"]) == 2
+    assert main(["figure", "histories", "--folder", three.home, "--format", "colum"]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert told.startswith("normbench: ")

@@ -1,5 +1,7 @@
 """What a figure must not say: an axis that is not there, a star that helps nobody, two labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,6 @@ from normbench.results.figures import (
     step_sizes,
 )
 from normbench.results.figures.base import material
-from normbench.results.store.runs import Sweep
 from tests.results.figures.pictures import CURVES, curved, of_boundary, of_schemes, texts
 
 STEP, COST = names.STEP_SIZE.column, names.FINAL_COST.column
@@ -27,7 +28,7 @@ def without_steps(three, count):
     runs = three.sweep.runs.copy()
     schemes = runs.index[runs["role"] == names.SCHEME][:count]
     runs[names.GRIDLESS.column] = pd.Series("true", index=schemes)
-    return Sweep(three.uri, "sweep-1", runs)
+    return replace(three.sweep, runs=runs)
 
 
 @pytest.mark.parametrize("name", ["step_sizes", "phase_diagram"])
@@ -182,6 +183,6 @@ def test_the_points_of_a_sphered_scheme_are_not_drawn_as_pixels():
 def test_what_is_lacking_has_the_reason_of_its_note(three, note, name, told, monkeypatch):
     runs = three.sweep.runs.assign(**{names.NOTE.column: note})
     monkeypatch.setattr(drawing, "figure", lambda *_: None)
-    message = drawing.missing_figure_message(Sweep(three.uri, "sweep-1", runs), name)
+    message = drawing.missing_figure_message(replace(three.sweep, runs=runs), name)
     assert told in message
     assert ("theory=full" in message) == (told == "by size")

@@ -1,5 +1,7 @@
 """What the figures over the step sizes say of each: too small, too large, off the scale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,7 +129,7 @@ def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
 
 def test_where_everything_diverged_there_is_no_figure(three):
     lost = three.sweep.runs.assign(verdict="diverged")
-    lost = type(three.sweep)(three.uri, "sweep-1", lost)
+    lost = replace(three.sweep, runs=lost)
     assert step_sizes.make(lost, three.name, material.Options()) is None
 
 

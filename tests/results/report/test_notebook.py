@@ -2,7 +2,6 @@
 
 import re
 from html import unescape
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import normbench
 from normbench import names
 from normbench.datasets.bundled import breast_cancer, diabetes
-from normbench.recording.store.provenance import provenance_tags
+from normbench.record.provenance import provenance_tags
 from normbench.results.answer.tables import EXCESS_LEFT
 from normbench.results.figures import NAMES
 from normbench.results.report import notebook
@@ -38,9 +37,8 @@ def compared():
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     words = ["record=[contours,points,spectrum]", "iterations=20", "step_sizes=[0.1,1.0,1e6]"]
-    words.append("figures=[]")
-    assert forks.run(words, folder).returncode == 0
-    return normbench.load(store=f"sqlite:///{folder / 'mlflow.db'}")
+    assert forks.run([*words, "figures=[]", "tracking=none"], folder).returncode == 0
+    return normbench.load(folder=folder / "outputs")
 
 
 @pytest.mark.commands
@@ -185,15 +183,14 @@ def test_a_mistake_is_told_with_what_there_is(compared, tmp_path):
         compared.figure("fit")
     with pytest.raises(ResultsError, match="experiment y: is not here; there are breast_cancer-so"):
         compared.figure("histories", "y")
-    with pytest.raises(ResultsError, match=r"mlflow\.db"):
-        normbench.load(store=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    with pytest.raises(ResultsError, match="holds no comparison"):
+        normbench.load(folder=tmp_path)
 
 
-@pytest.mark.parametrize("value", [None, 5, ["last"], b"last", Path("mlflow.db"), np.zeros(2)])
-@pytest.mark.parametrize("name", ["sweep", "store"])
-def test_what_is_loaded_is_named_by_text(name, value):
-    with pytest.raises(ResultsError, match=f"{name} is .*: must be text; give"):
-        normbench.load(**{name: value})
+@pytest.mark.parametrize("value", [None, 5, ["last"], np.zeros(2)])
+def test_what_is_loaded_is_named_by_text(value):
+    with pytest.raises(ResultsError, match=r"sweep is .*: must be text; give"):
+        normbench.load(value)
 
 
 def test_schemes_of_one_class_are_told_apart_by_their_settings():

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from normbench.results.report import profile
-from normbench.results.store import runs as reader
 from normbench.results.store.errors import ResultsError
 from tests.results.compare.test_comparisons import table
 from tests.results.made import repeated, runs
@@ -19,8 +18,9 @@ def told(monkeypatch, capsys):
 
     def of(sweeps, *options, ids=None, **more):
         last = next(iter(sweeps))
-        monkeypatch.setattr(reader, "load", lambda store, sweep_id: sweeps[sweep_id])
-        monkeypatch.setattr(reader, "last_sweep_ids", lambda store: (last, last))
+        monkeypatch.setattr(
+            profile.state, "read", lambda home, ids: (sweeps[ids[0] if ids else last], [])
+        )
         profile.print_profile("-", ids or [], *(options or ("1e-2", "iterations")), **more)
         return capsys.readouterr().out
 
@@ -147,17 +147,17 @@ def test_schemes_inside_a_network_are_no_other_schemes_of_the_points():
 
 
 @pytest.mark.parametrize("ids", [["one"], ["one", "two"]])
-def test_what_is_left_out_of_several_sweeps_is_told_of_each(monkeypatch, told, ids):
+def test_what_is_left_out_of_several_sweeps_is_told_of_each(monkeypatch, told, capsys, ids):
     sweeps = {
-        name: replace(sweep(a=2.0, b=1.0), left_out=[f"{name} lacks a run."])
+        name: replace(sweep(a=2.0, b=1.0), left_out=(f"{name} lacks a run.",))
         for name in ("one", "two")
     }
+    told({"-": sweep(a=1.0)})
     monkeypatch.setattr(
-        profile.state, "read", lambda store, ids: (sweeps[ids[0]], [f"{ids[0]} was read."])
+        profile.state, "read", lambda home, ids: (sweeps[ids[0]], [f"{ids[0]} was read."])
     )
-    monkeypatch.setattr(profile.state, "state_of", lambda sweep: sweep)
-    monkeypatch.setattr(profile.state, "sentences", lambda states: [f"{len(states)} have ended."])
-    text = told({"-": sweep(a=1.0)}, ids=ids)
-    for line in ("one lacks a run.", "two lacks a run.", "2 have ended."):
+    profile.print_profile("-", ids, "1e-2", "iterations")
+    text = capsys.readouterr().out
+    for line in ("one lacks a run.", "two lacks a run."):
         assert (f"\n{line}\n" in text) == (len(ids) == 2)
     assert ("one was read." in text) == (len(ids) == 1)

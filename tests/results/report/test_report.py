@@ -9,15 +9,13 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.recording.store import records
-from normbench.recording.store.connection import Store
-from normbench.recording.store.writer import Writer
+from normbench.record.outcome import RecordHeader, of_failure
 from normbench.results.compare import comparisons, heldout
 from normbench.results.figures import drawing
 from normbench.results.report import captions, files
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
-from normbench.results.store.runs import Sweep, load
+from normbench.results.store import memory
 from tests.results.compare.test_heldout import splits
 from tests.results.made import repeated, runs, tagged
 
@@ -133,8 +131,8 @@ def test_settings_stand_as_one_types_them():
 
 def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
-    other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
-    assert '"which_step":"shown"' in report.render(Sweep(three.uri, "sweep-1", runs), drawn={})
+    other = Page(report.render(replace(three.sweep, runs=runs), drawn={}))
+    assert '"which_step":"shown"' in report.render(replace(three.sweep, runs=runs), drawn={})
     for words in ("each scheme stands at its {} step size", "each at its {} step"):
         assert words.format("best") in page.text
         assert words.format("shown") in other.text
@@ -142,14 +140,11 @@ def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
 
 
 def test_a_failed_job_stands_there_with_its_reason(images):
-    writer = Writer(Store.at(images.uri, None, images.folder))
-    parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
-    tags = {"normalizer": "broken", "sweep_id": "sweep-1"}
     reason = "it <b>broke</b> at http://me:secret@host/"
-    place = records.RecordHeader(images.uri, images.name, parent, {}, tags)
-    run_id = writer.write(records.of_failure(place, ValueError(reason)))
-    page = Page(report.render(load(images.uri, "sweep-1"), drawn={}))
-    writer.client.delete_run(run_id)
+    header = RecordHeader(images.name, {}, {"normalizer": "broken"})
+    broken = of_failure(header, ValueError(reason))
+    sweep = memory.sweep([*images.sweep.records.values(), broken], "normbench", {})
+    page = Page(report.render(sweep, drawn={}))
     assert "it <b>broke</b> at http://me:***@host/" in page.text
     assert page.all("b") == []
 
@@ -190,7 +185,7 @@ def test_names_from_data_are_never_markup(three):
     runs["experiment"] = bad
     runs["tags.explanation"] = bad
     runs["params.note"] = bad
-    page = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
+    page = Page(report.render(replace(three.sweep, runs=runs), drawn={}))
     assert len(page.all("script")) <= 2
     assert page.text.count(bad) >= 5
 
@@ -200,7 +195,7 @@ def test_figures_draw_names_as_text(three, tmp_path):
     bad = "<script>$x$</script>"
     runs = three.sweep.runs.copy()
     runs["label"] = runs["label"].replace("standard", bad)
-    sweep = Sweep(three.uri, "sweep-1", runs)
+    sweep = replace(three.sweep, runs=runs)
     drawn = drawing.write(sweep, tmp_path, ["histories", "data"], file_formats=("svg",))
     page = Page(report.render(sweep, drawn))
     assert len(page.all("script")) <= 2

@@ -208,7 +208,6 @@ def test_a_mistake_is_told_with_its_place(name):
 
 
 @pytest.mark.commands
-@pytest.mark.usefixtures("with_store")
 def test_the_command_checks_keeps_and_tells_what_is_expected(command, tmp_path):
     words = ["experiment=notes/iris_pca", "figures=[spectrum]"]
     wrong = command(*words, "study.expected=[3]")

@@ -1,5 +1,6 @@
 """The table of studies: what it says of a scheme, and of a store without any study."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,8 +8,8 @@ import pandas as pd
 import pytest
 
 from normbench import names
+from normbench.results.store.comparison_files import Comparison, JobEntry
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.state import Phase, State
 from normbench.results.studies import study_table
 
 
@@ -49,76 +50,50 @@ def test_a_step_size_is_stated_where_there_is_one_and_passes_are_no_iterations(c
     assert study_table.measured(row) == text
 
 
-def test_a_store_without_a_study_says_how_to_run_one(monkeypatch):
-    nothing = pd.DataFrame({"command": [], "sweep": []})
-    monkeypatch.setattr(study_table.runs, "sweeps", lambda store: nothing)
+def shown(monkeypatch, *comparisons, folder="textbook"):
+    """Return the studies that are shown of comparisons, the latest first, and the notes."""
+    made = [
+        Comparison(Path("outputs") / sweep_id, command, "", _jobs(done, jobs), {}, state)
+        for sweep_id, command, done, jobs, state in comparisons
+    ]
+    monkeypatch.setattr(study_table.comparison_files, "recorded", lambda home: made)
+    monkeypatch.setattr(study_table.runs, "of_comparisons", lambda chosen: chosen[0].id)
+    return study_table.last_sweeps(Path("outputs"), folder)
+
+
+def _jobs(done, jobs):
+    return [JobEntry("e", "k" if number < done else None) for number in range(jobs)]
+
+
+def test_a_home_without_a_study_says_how_to_run_one(monkeypatch):
     with pytest.raises(ResultsError, match="holds no study of textbook; normbench experiment="):
-        study_table.last_sweeps("here.db")
-
-
-def store_of(monkeypatch, commands, states):
-    """Make a store of sweeps, the latest first: commands by id, states by id."""
-    rows = pd.DataFrame([{"sweep": key, "command": text} for key, text in commands])
-    monkeypatch.setattr(study_table.runs, "sweeps", lambda store: rows)
-    loads = []
-
-    def load(store, sweep_id):
-        loads.append(sweep_id)
-        return SimpleNamespace(sweep_id=sweep_id)
-
-    monkeypatch.setattr(study_table.runs, "load", load)
-    monkeypatch.setattr(study_table.state, "state_of", lambda sweep: states[sweep.sweep_id])
-    return loads
-
-
-def ended(sweep_id, done=2, jobs=2, phase=Phase.ENDED):
-    return State(sweep_id, phase, done, jobs)
+        shown(monkeypatch, ("s", "normbench dataset=iris", 1, 1, "finished"))
 
 
 def test_of_each_study_the_last_complete_sweep_is_shown(monkeypatch):
     """The latest sweep of iris was stopped, and the one before was stopped with all its jobs."""
-    commands = [
-        ("s6", "normbench experiment=textbook/iris"),
-        ("s5", "normbench +experiment=textbook/iris seed=1"),
-        ("s5", "normbench +experiment=textbook/iris seed=1"),  # of a second experiment
-        ("s4", "normbench experiment=textbook/iris"),
-        ("s3", "normbench experiment=research/iris"),
-        ("s2", "normbench dataset=iris"),
-        ("s1", "normbench experiment=textbook/mnist"),
-    ]
-    states = {
-        "s6": ended("s6", 1, 2, Phase.STOPPED),
-        "s5": ended("s5", 2, 2, Phase.STOPPED),
-        "s1": ended("s1"),
-    }
-    loads = store_of(monkeypatch, commands, states)
-    sweeps, notes = study_table.last_sweeps("-")
-    assert [(name, sweep.sweep_id) for name, sweep in sweeps.items()] == [
-        *(("mnist", "s1"), ("iris", "s5"))
-    ]
-    assert notes == [
-        f"textbook/iris: comparison s6 {states['s6'].predicate}; shown is s5.",
-    ]
-    assert loads == ["s1", "s6", "s5"]
+    sweeps, notes = shown(
+        monkeypatch,
+        ("s6", "normbench experiment=textbook/iris", 1, 2, "stopped"),
+        ("s5", "normbench +experiment=textbook/iris seed=1", 2, 2, "stopped"),
+        ("s4", "normbench experiment=textbook/iris", 2, 2, "finished"),
+        ("s3", "normbench experiment=research/iris", 2, 2, "finished"),
+        ("s1", "normbench experiment=textbook/mnist", 2, 2, "finished"),
+    )
+    assert list(sweeps.items()) == [("mnist", "s1"), ("iris", "s5")]
+    (note,) = notes
+    assert note.startswith("textbook/iris: comparison s6 was stopped (1 of 2 jobs done)")
+    assert note.endswith("; shown is s5.")
 
 
 def test_without_a_complete_sweep_the_last_one_with_a_job_is_shown(monkeypatch):
-    commands = [(key, "normbench experiment=notes/a") for key in ("s3", "s2", "s1")]
-    states = {
-        "s3": ended("s3", 0, 4, Phase.ENDED),  # nothing is recorded
-        "s2": ended("s2", 1, 4, Phase.STOPPED),
-        "s1": ended("s1", 2, 4, Phase.STOPPED),
-    }
-    store_of(monkeypatch, commands, states)
-    sweeps, notes = study_table.last_sweeps("-", "notes")
-    assert sweeps["a"].sweep_id == "s2"
-    assert len(notes) == 3
-    assert all(note.endswith("; shown is s2.") for note in notes)
-    states |= {"s2": ended("s2", 0, 4, Phase.STOPPED), "s1": ended("s1", 0, 4, Phase.STOPPED)}
-    with pytest.raises(ResultsError, match=r"--store here: notes/a: comparison s3 ") as told:
-        study_table.last_sweeps("here", "notes")
-    assert str(told.value).count("; notes/a: comparison s") == 2
-    assert not str(told.value).endswith(".")
+    command = "normbench experiment=notes/a"
+    cut_off = [("s3", command, 0, 4, "stopped"), ("s2", command, 1, 4, "stopped")]
+    sweeps, notes = shown(monkeypatch, *cut_off, folder="notes")
+    assert sweeps == {"a": "s2"}
+    assert [note.endswith("; shown is s2.") for note in notes] == [True, True]
+    with pytest.raises(ResultsError, match=r"outputs: notes/a: comparison s3 was stopped"):
+        shown(monkeypatch, cut_off[0], folder="notes")
 
 
 def scheme_row(**columns):

@@ -1,1 +1,0 @@
-"""The only room that writes MLflow: records, writer, store, recovery, identity, transfer."""

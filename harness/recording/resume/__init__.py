@@ -1,1 +1,0 @@
-"""Checkpoints of descents, and recovery after a crash."""

@@ -1,1 +1,0 @@
-"""The writer of MLflow: the connection, the records of jobs, and their files."""

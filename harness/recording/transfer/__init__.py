@@ -1,1 +1,0 @@
-"""Export of recorded sweeps to an archive, and import from it."""
