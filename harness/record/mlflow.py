@@ -630,7 +630,8 @@ def main() -> None:
     """Make the copy that the command line names, and end at once with its exit code."""
     os.nice(NICENESS)
     home, comparison_id, artifacts, steps = json.loads(sys.argv[1])
-    uri, connections = os.environ[STORE_VARIABLE], []
+    uri = os.environ[STORE_VARIABLE]
+    connections: list[Any] = []
     if database_file(uri):
         _prepare_sqlite(connections)
     line = copy(Path(home), comparison_id, uri, artifacts, steps)
