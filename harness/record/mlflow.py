@@ -395,10 +395,9 @@ class Copier:
 
     def conclude(self) -> None:
         """Copy what belongs to the whole comparison: figures, report, descriptions and views."""
-        from normbench.results.store.runs import sweep_of
+        from normbench.results.store.runs import of_comparisons
 
-        records = {key: JobRecord.load(record_file(self.home, key)) for key in self.comparison.keys}
-        sweep, pages = sweep_of([self.comparison], records), {}
+        sweep, pages = of_comparisons([self.comparison]) if self._copied else None, {}
         with self.lock:
             for experiment in dict.fromkeys(job.experiment for job in self.comparison.jobs):
                 pages[experiment] = self._describe(sweep, experiment)
@@ -416,7 +415,7 @@ class Copier:
         files = self.comparison.files.get(experiment, [])
         for name in (*files, FILE):
             client.log_artifact(parent, str(self.folder / name))
-        if experiment not in sweep.experiments:  # no job has a record
+        if sweep is None or experiment not in sweep.experiments:  # no job has a record
             return page.charts()
         for key, text in views.tags(sweep, experiment, page).items():
             client.set_experiment_tag(page.experiment_id, key, text)

@@ -323,6 +323,12 @@ def test_a_comparison_is_fetched_as_it_was_and_nothing_is_replaced(uri, tmp_path
         copying.fetch(uri, tmp_path / "third")
 
 
+def test_a_comparison_that_was_killed_before_its_first_record_is_copied_as_killed(uri, tmp_path):
+    compare(tmp_path / "outputs", "A", ["standard"], RUNNING, written=[])
+    assert copying.copy(tmp_path / "outputs", "A", uri) == ""
+    assert counts(uri) == {("sweep", "KILLED"): 1}
+
+
 @pytest.mark.commands
 def test_a_second_process_copies_jobs_as_they_are_done(uri, tmp_path):
     home = tmp_path / "outputs"
