@@ -30,7 +30,7 @@ def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path
 def test_the_prepared_process_ends_with_a_command_that_is_stopped(tmp_path, how):
     words = (*SMALL[:2], "step_sizes=[0.1,1]", "iterations=1000000", "checkpoint=0.1")
     started = bench.start(tmp_path, *words)
-    wait("a job at work", lambda: list(tmp_path.glob("outputs/.checkpoints.*/*.npz")))
+    wait("a job at work", lambda: list(tmp_path.glob("outputs/checkpoints/*.npz")))
     (prepared,) = children(started.process.pid)
     os.kill(started.process.pid, how)
     done = bench.end(started)
