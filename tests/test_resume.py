@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import normbench
-from normbench import names
 from normbench.results.store.comparison_files import recorded
 from normbench.results.store.job_records import JobRecord
 from tests.faults import bench
@@ -184,9 +183,9 @@ def test_a_kill_in_the_middle_of_a_descent_loses_no_number(tmp_path, kind):
     assert again.code == 0, again.err
     assert re.search(r"goes on from iteration \d+ of 1200", again.err)
     assert bench.run(whole, *words).code == 0
-    arrays = [job.arrays[names.DESCENT_ARRAYS] for place in (struck, whole) for job in jobs(place)]
-    for name, array in arrays[0].items():
-        np.testing.assert_array_equal(array, arrays[1][name])
+    (after, before) = (next(iter(bench.descents(place).values())) for place in (struck, whole))
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array)
 
 
 OWN_MODEL = """

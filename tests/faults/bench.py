@@ -8,9 +8,10 @@ import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from normbench.results.store.job_records import is_finished
+from normbench import names
+from normbench.results.store.job_records import JobRecord, is_finished
 from tests import forks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,3 +94,13 @@ def environment(**options: str) -> dict[str, str]:
 def recorded(folder: Path) -> list[str]:
     """Return the keys of the finished jobs of a folder."""
     return sorted(file.stem for file in folder.glob("outputs/records/*.npz") if is_finished(file))
+
+
+def descents(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what the finished jobs of a folder keep of their descents, but for the seconds."""
+    found = {}
+    for key in recorded(folder):
+        kept = JobRecord.load(folder / "outputs" / "records" / f"{key}.npz")
+        arrays = kept.arrays[names.DESCENT_ARRAYS]
+        found[key] = {name: array for name, array in arrays.items() if "seconds" not in name}
+    return found

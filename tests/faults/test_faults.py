@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from normbench import names
 from normbench.results.store.comparison_files import Comparison
 from normbench.results.store.job_records import JobRecord
 from tests.faults import bench
@@ -21,22 +20,13 @@ WORDS += ("iterations=300", "step_sizes=[0.1,1]", "figures=[]", "theory=none", "
 JOBS = 8
 
 
-def arrays(folder):
-    """Return the arrays of the descents of a folder's records, by their keys."""
-    found = {}
-    for key in bench.recorded(folder):
-        record = JobRecord.load(folder / "outputs" / "records" / f"{key}.npz")
-        found[key] = record.arrays[names.DESCENT_ARRAYS]
-    return found
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """What is recorded where nothing happens, and the seconds that it takes."""
     folder, began = tmp_path_factory.mktemp("undisturbed"), time.monotonic()
     ended = bench.end(bench.start(folder, *WORDS))
     assert ended.code == 0, ended.err
-    return arrays(folder), time.monotonic() - began
+    return bench.descents(folder), time.monotonic() - began
 
 
 @pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")])
@@ -52,10 +42,10 @@ def test_kills_at_random_lose_double_and_change_nothing(tmp_path, undisturbed, l
         for file in tmp_path.glob("outputs/records/*.npz"):
             JobRecord.load(file)  # each one is whole
         assert set(before) <= set(bench.recorded(tmp_path))
-        before = arrays(tmp_path)
+        before = bench.descents(tmp_path)
     ended = bench.run(tmp_path, *WORDS, *launcher)
     assert ended.code == 0, ended.err
-    found = arrays(tmp_path)
+    found = bench.descents(tmp_path)
     assert found.keys() == wanted.keys()
     for key, descent in wanted.items():
         for name, array in descent.items():
@@ -70,7 +60,7 @@ def test_two_commands_at_once_run_each_job_once(tmp_path, undisturbed):
     started = [bench.start(tmp_path, *WORDS) for _ in range(2)]
     ended = [bench.end(each) for each in started]
     assert [each.code for each in ended] == [0, 0], ended
-    assert arrays(tmp_path).keys() == undisturbed[0].keys()
+    assert bench.descents(tmp_path).keys() == undisturbed[0].keys()
     assert "".join(each.err for each in ended).count(": done (") == JOBS
 
 
