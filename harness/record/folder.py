@@ -12,7 +12,6 @@ from normbench import names
 from normbench.record.identity import KEY_PART, Keys, covers, judging_settings, requested_arrays
 from normbench.results.store import comparison_files
 from normbench.results.store.comparison_files import Comparison, record_file
-from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, is_finished
 
 if TYPE_CHECKING:  # it loads scipy and scikit-learn
@@ -52,10 +51,7 @@ def judge_again(home: Path, keys: Keys, header: "RecordHeader") -> JobRecord | N
     from normbench.record.rejudge import rejudge
 
     for _, job in _covering(home, keys, header.params):
-        try:
-            record = rejudge(job, header)
-        except ResultsError:  # its arrays are damaged
-            continue
+        record = rejudge(job, header)
         if record and not has_lost(record, header.params):
             return record
     return None

@@ -47,6 +47,7 @@ AUTO = "auto"  # runs of step sizes in comparisons of at most so many jobs
 STATUSES = {FINISHED: "FINISHED", FAILED: "FAILED"}  # of MLflow, by a comparison's state
 MAX_JOBS_WITH_STEPS = 30
 PER_CALL = {"params": 100, "tags": 100, "metrics": 1000}  # limits of MLflow
+MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
 PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
 TIMEOUT = 5.0  # seconds until a server answers, before the first job
 PARALLEL_DOWNLOADS = 8
@@ -351,7 +352,8 @@ class Copier:
         """
         place = {names.ROLE.key: role, names.SWEEP_ID.key: self.id}
         place |= {names.PARENT.key: parent} if parent else {}
-        all_tags = {**run.tags, **tags, **self.own_tags, **place}
+        every = {**run.tags, **tags, **self.own_tags, **place}
+        all_tags = {key: text[:MAX_TAG_LENGTH] for key, text in every.items()}
         experiment_id = self._experiment(experiment)
         created = self.client.create_run(experiment_id, tags=all_tags, run_name=run.name)
         run_id, now = str(created.info.run_id), int(time.time() * 1000)

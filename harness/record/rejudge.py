@@ -9,20 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.datasets import UserError
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS
 from normbench.measures.contract import BEST_STEP, RULES, STEP_VERDICTS, Findings
 from normbench.measures.judged import rejudge_histories, summarize_grid
 from normbench.record.outcome import RecordHeader, build_record
-from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, RunRecord
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
 
 RULE_PREFIX = "rules."
-MAX_REASON = 160  # characters
 
 
 def rejudge(job: JobRecord, header: RecordHeader) -> JobRecord | None:
@@ -40,7 +37,6 @@ def rejudge(job: JobRecord, header: RecordHeader) -> JobRecord | None:
 
     Raises:
         UserError: The rules are invalid.
-        ResultsError: The arrays cannot be those of a descent.
     """
     if job.failure or names.DESCENT_ARRAYS not in job.arrays:
         return None
@@ -49,16 +45,7 @@ def rejudge(job: JobRecord, header: RecordHeader) -> JobRecord | None:
     params = {**job.params, **header.params, "start": job.params["start"]}
     stand_in = {key: text for key, text in job.scheme.tags.items() if key == names.STANDS_IN.key}
     header = replace(header, params=params, tags=header.tags | stand_in, notes=tuple(job.notes))
-    try:
-        return _judged_record(job, header, job.arrays[names.DESCENT_ARRAYS], rules)
-    except UserError:
-        raise
-    except Exception as error:  # of any class: that of the first part that is not as written
-        reason = " ".join(str(error).split())[:MAX_REASON]
-        raise ResultsError(
-            f"{job.scheme.name} on {job.experiment}: what it keeps of its descent is damaged, "
-            f"and cannot be judged again ({type(error).__name__}: {reason})"
-        ) from error
+    return _judged_record(job, header, job.arrays[names.DESCENT_ARRAYS], rules)
 
 
 def _judged_record(

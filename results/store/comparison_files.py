@@ -5,7 +5,7 @@ The home of comparisons is a folder, by default `outputs`: a folder for each com
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,6 +146,19 @@ class Comparison:
             return COMPLETE
         count = f"{done} of {jobs} job{'s' * (jobs != 1)}"
         return f"was stopped ({count} done); the same command runs the rest"
+
+    def keep_drawn(
+        self, code: str, figures: Iterable[str], files: Mapping[str, Sequence[Path]]
+    ) -> None:
+        """Keep what was drawn, until it is written: see `drawn_files`.
+
+        Args:
+            code: The digest of the code that drew it.
+            figures: The names of the figures.
+            files: The files in its folder, by experiment.
+        """
+        self.figures, self.tags[names.CODE.key] = list(figures), code
+        self.files = {name: [file.name for file in group] for name, group in files.items()}
 
     def drawn_files(self, code: str, figures: Sequence[str]) -> dict[str, list[Path]] | None:
         """Return its figures and its report by experiment; None where they have to be drawn.

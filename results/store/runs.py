@@ -269,7 +269,7 @@ def sweep_of(
 
 
 def split_command(command: str) -> list[str]:
-    """Return the words of a recorded command; none where its quotes are open, as in a cut one."""
+    """Return the words of a recorded command; none where its quotes are open."""
     try:
         return shlex.split(command)
     except ValueError:

@@ -5,7 +5,6 @@ the same command completes what was interrupted.
 """
 
 import hashlib
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -42,7 +41,7 @@ def run(old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
         folder: Where figures and report go; None for the folder of the new comparison.
 
     Raises:
-        ResultsError: The comparison is still running, or none of its jobs can be judged again.
+        ResultsError: The comparison is still running.
     """
     (source,) = old.comparisons
     if source.is_running:
@@ -50,16 +49,9 @@ def run(old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
     text = " ".join(f"{key}={value}" for key, value in rules.items())
     new_id = f"{source.id}.{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     jobs = []
-    for key in source.keys:
-        if key in old.records:
-            try:
-                new_key = _judge(source.home, key, old.records[key], rules)
-            except ResultsError as error:
-                print(f"{error}; it is left out", file=sys.stderr)
-                continue
-            jobs.append(JobEntry(old.records[key].experiment, new_key, reused=new_key == key))
-    if not jobs:
-        raise ResultsError(f"comparison {source.id}: none of its jobs can be judged again")
+    for key in filter(old.records.get, source.keys):
+        new_key = _judge(source.home, key, old.records[key], rules)
+        jobs.append(JobEntry(old.records[key].experiment, new_key, reused=new_key == key))
     command = f"normbench results rejudge {source.id} {text}"
     tags = {**source.tags, names.REJUDGED.key: text}
     new = Comparison(source.home / new_id, command, source.tracking, jobs, tags)
@@ -68,10 +60,7 @@ def run(old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
     folder = folder or new.folder.absolute()
     written = present(sweep, partial(files.write, sweep, folder, is_complete=True))
     if folder == new.folder.absolute():
-        new.figures, new.tags[names.CODE.key] = list(NAMES), code_digest()
-        new.files = {
-            experiment: [file.name for file in group] for experiment, group in written.items()
-        }
+        new.keep_drawn(code_digest(), NAMES, written)
         new.write()
     return 0
 
@@ -86,9 +75,6 @@ def _judge(home: Path, key: str, job: JobRecord, rules: Mapping[str, Any]) -> st
         key: Its key.
         job: Its record.
         rules: The rules by their settings.
-
-    Raises:
-        ResultsError: What it keeps of its descent is damaged.
     """
     params, descent = {**job.params, **rules}, job.scheme.tags[names.DESCENT.key]
     keys = Keys(descent, job_digest(descent, params))

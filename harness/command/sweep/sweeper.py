@@ -45,7 +45,6 @@ from normbench.results.store.comparison_files import Comparison, JobEntry, recor
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
-MAX_COMMAND_LENGTH = 8000  # characters of a tag, which MLflow keeps
 NO_TRACKING = "none"  # in place of a store's URI: no copy is made
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -385,11 +384,7 @@ class Sweep(Sweeper):
                 f"{message}; every job is recorded: normbench results draws them"
             ) from error
         if drawn is None:
-            comparison.figures = list(self.figures)
-            comparison.files = {
-                experiment: [file.name for file in files] for experiment, files in written.items()
-            }
-            comparison.tags[names.CODE.key] = code_digest()
+            comparison.keep_drawn(code_digest(), self.figures, written)
             is_failed = len(failures) == len(outcomes)
             comparison.end(comparison_files.FAILED if is_failed else comparison_files.FINISHED)
         if output_error:
@@ -442,22 +437,14 @@ def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
 
 
 def _command_text(arguments: Sequence[str]) -> str:
-    """Return a command as its tag records it; a long one ends in ` ...` for its last words.
+    """Return a command as its comparison records it, so that it can be run again.
 
     Args:
         arguments: The command line after `normbench`.
     """
     # Passwords are blotted before the words are quoted, so that the command can be read again.
     words = [shlex.quote(clean.line(argument)) for argument in arguments]
-    text = " ".join(["normbench", *words])
-    if len(text) <= MAX_COMMAND_LENGTH:
-        return text
-    text, omission = "normbench", " ..."
-    for word in words:
-        if len(f"{text} {word}{omission}") > MAX_COMMAND_LENGTH:
-            break
-        text = f"{text} {word}"
-    return text + omission
+    return " ".join(["normbench", *words])
 
 
 def _share_threads(config: DictConfig) -> None:
