@@ -14,7 +14,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import MAX_BYTES, JobRecord, written_whole
 
 RECORD_NAME = re.compile(r"records/([0-9a-f]{32})\.npz")
-COMPARISON_NAME = re.compile(r"([\w.-]{1,150})/comparison\.json", re.ASCII)
+COMPARISON_NAME = re.compile(r"(\w[\w.-]{0,149})/comparison\.json", re.ASCII)
 
 
 def write(chosen: Sequence[Comparison], file: Path, overwrite: bool) -> str:

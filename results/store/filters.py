@@ -3,10 +3,10 @@
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
+from normbench.datasets.values import did_you_mean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
@@ -23,7 +23,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "like": lambda text, pattern: fnmatchcase(text, pattern.replace("%", "*")),
 }
-MAX_LISTED = 12  # names or values in a message
+MAX_LISTED = 12  # values in a message
 
 
 def parse(where: str) -> Callable[[JobRecord], bool]:
@@ -78,29 +78,18 @@ def remedy(where: str, recorded: Iterable[JobRecord]) -> str:
         recorded: The recorded jobs.
 
     Returns:
-        For each name of the filter, a clause with its recorded values, else with the most similar
-        recorded name, else with all recorded names.
+        For each name of the filter, a clause with its recorded values, else with the name that may
+        be meant.
     """
     jobs = [_values(record) for record in recorded]
-    sentences = []
+    clauses = []
     for collection, name in dict.fromkeys(group[:2] for group in CONDITION_PATTERN.findall(where)):
         values = sorted({str(job[collection][name]) for job in jobs if name in job[collection]})
-        if values:
-            sentences.append(f"{collection}.{name} is {_listed(values, ' or ')} there")
-            continue
-        recorded_names = sorted({key for job in jobs for key in job[collection]})
-        close_names = get_close_matches(name, recorded_names, 1)
-        suggestion = (
-            f"did you mean {collection}.{close_names[0]}"
-            if close_names
-            else f"there are {_listed(recorded_names, ', ')}"
+        every = sorted({f"{collection}.{key}" for job in jobs for key in job[collection]})
+        written = f"{collection}.{name}"
+        clauses.append(
+            f"{written} is {' or '.join(values[:MAX_LISTED])} there"
+            if values
+            else f"no run has {written}{did_you_mean(written, every)}"
         )
-        sentences.append(f"no run has {collection}.{name}; {suggestion}")
-    return "; ".join(sentences)
-
-
-def _listed(options: list[str], separator: str) -> str:
-    """Return the first `MAX_LISTED` options, and `...` if there are more, joined by a separator."""
-    return separator.join(options[:MAX_LISTED]) + (
-        f"{separator}..." if len(options) > MAX_LISTED else ""
-    )
+    return "; ".join(clauses)

@@ -17,7 +17,6 @@ from normbench.command.config.compose import JobSpec
 from normbench.command.garbage import collect_seldom, disable_collection
 from normbench.command.sweep import orphans, sweep_job
 from normbench.command.sweep.queues import Queue
-from normbench.record import folder
 
 Run = Callable[[JobSpec], dict[str, Any]]  # runs a job and returns its outcome, as `run_spec` does
 Outcome = dict[str, Any] | Exception  # the outcome of a job, or the bug that it raised
@@ -77,29 +76,24 @@ class Workers:
         return future
 
 
-def run_in_queue(queue: Queue, jobs: Sequence[JobSpec]) -> list[Outcome]:
+def run_in_queue(
+    queue: Queue, jobs: Sequence[JobSpec], recorded_keys: Sequence[str | None]
+) -> list[Outcome]:
     """Return the outcome of each job; a queue gets only jobs that are not recorded.
 
     Args:
         queue: The launcher of the queue.
         jobs: The jobs of the comparison.
+        recorded_keys: The keys of their records; None for a job that is not recorded.
 
     Returns:
         The outcomes in the order of the jobs.
     """
-    recorded = {
-        job.number: key
-        for job in jobs
-        if job.plain_settings["reuse"]
-        and (key := folder.find(job.home, job.keys, job.parameters()))
+    outcomes: dict[int, Outcome] = {
+        job.number: sweep_job.reuse(job, key) for job, key in zip(jobs, recorded_keys) if key
     }
     # The overrides suffice: a task composes its jobs anew.
-    unrecorded = [(job.number, list(job.overrides)) for job in jobs if job.number not in recorded]
-    outcomes: dict[int, Outcome] = {
-        job.number: sweep_job.reuse(job, recorded[job.number])
-        for job in jobs
-        if job.number in recorded
-    }
+    unrecorded = [(job.number, list(job.overrides)) for job in jobs if job.number not in outcomes]
     for first in range(0, len(unrecorded), queue.max_accepted_jobs):
         batch = unrecorded[first : first + queue.max_accepted_jobs]
         for (number, _), returned in zip(batch, queue.launch(batch)):

@@ -293,7 +293,7 @@ class Sweep(Sweeper):
         if None not in recorded_keys:
             ended = (reuse(job, str(key)) for job, key in zip(jobs, recorded_keys))
         elif isinstance(self.launcher, Queue):
-            ended = launching.run_in_queue(self.launcher, jobs)
+            ended = launching.run_in_queue(self.launcher, jobs, recorded_keys)
         elif self.workers is not None:
             ended = self.workers.run(run_spec, jobs)
         else:

@@ -119,7 +119,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
     for where, words in {
         "params.normalizer = 'none'": "params.normalizer is identity or",
         "params.normaliser = 'standard'": "no run has params.normaliser; did you mean params.norm",
-        "tags.zzz = '1'": "finds no job in .*; no run has tags.zzz; there are ",
+        "tags.zzz = '1'": "finds no job in .*; no run has tags.zzz",
         "attributes.status = 'KILLED'": r"write it as in \"params\.dataset",
     }.items():
         with pytest.raises(ResultsError, match=words):
