@@ -15,12 +15,12 @@ SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
 FILE = re.compile(r"^`([^`\n]+)`\n((?:\n```\w+\n.*?^```\n)+)", re.M | re.S)
 PARTS = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 MOST = 2  # files of an extension, a YAML file among them
-QUICK = {"normalizer": "standard", "step_sizes": "[0.1,1]", "figures": "[]"}  # where none is said
+QUICK = {"normalizer": "standard", "step_sizes": "[0.1,1]", "figures": "[]", "tracking": "none"}
 COMMAND = re.compile(r"^```\n(.*?)^```", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory, empty_store):
+def checkout(tmp_path_factory):
     """A copy of the rooms, in which the examples are written, with one comparison recorded."""
     copy = tmp_path_factory.mktemp("checkout")
     for room in ("conf", "costs", "datasets", "harness", "optimizers", "results"):
@@ -28,8 +28,7 @@ def checkout(tmp_path_factory, empty_store):
     shutil.copy(ROOT / "pyproject.toml", copy)
     (copy / ".packages").mkdir()
     (copy / ".packages" / "normbench").symlink_to(copy / "harness")  # as an editable install has it
-    shutil.copy(empty_store, copy / "mlflow.db")
-    shell(copy, "normbench normalizer=standard iterations=5 'figures=[]'")
+    shell(copy, "normbench normalizer=standard iterations=5 'figures=[]' tracking=none")
     return copy
 
 
