@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from normbench.record.provenance import code_digest
 from normbench.results.safe import clean
+from normbench.results.store.comparison_files import record_file
 from normbench.results.store.job_records import written_whole
 
 Array = NDArray[Any]
 T = TypeVar("T")
 FOLDER = "checkpoints"  # in the home of comparisons
-MAX_AGE = 30 * 86400.0  # seconds after which a checkpoint is removed
+MAX_AGE = 30 * 86400.0  # seconds after which what nobody takes up is removed
 CODE_ENTRY = "code"
 SAVING_INTERVAL = 20  # the shortest interval, in units of the time that one saving takes
 
@@ -110,8 +111,8 @@ def remove(home: Path, descent: str) -> None:
 
 
 def tidy(home: Path) -> None:
-    """Remove checkpoints that are older than `MAX_AGE`."""
-    for file in (home / FOLDER).glob("*"):
+    """Remove checkpoints, and drafts of records that were cut off, older than `MAX_AGE`."""
+    for file in [*(home / FOLDER).glob("*"), *record_file(home, "").parent.glob(".*.draft")]:
         with suppress(OSError):
             if time.time() - file.stat().st_mtime > MAX_AGE:
                 file.unlink()
