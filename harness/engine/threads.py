@@ -6,6 +6,8 @@ the time; and where other programs use the cores, the library's threads wait for
 product.
 """
 
+import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
@@ -16,6 +18,10 @@ from typing import Any, TypeVar
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
+
+# Parameters of glibc's `mallopt`, and the bytes beyond which memory goes back to the system.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
+KEPT_BYTES, MAX_HEAP_ARRAY_BYTES = 1 << 28, 1 << 25
 
 
 @lru_cache(maxsize=1)
@@ -79,6 +85,7 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         The values, in the order of the arguments. An exception of `work` is raised here, after all
         threads have ended.
     """
+    _keep_pages()
     if len(arguments) == 1:
         return [work(arguments[0])]
     # Else the library would start threads of its own inside each of these.
@@ -89,6 +96,15 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
         finally:  # no thread may still work on the caller's arrays after an exception
             wait(futures)
         return [*(future.result() for future in futures), own_value]
+
+
+@lru_cache(maxsize=1)
+def _keep_pages() -> None:
+    """Let glibc keep the pages of freed arrays: each step needs as many, and new ones are slow."""
+    library: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if hasattr(library, "mallopt"):
+        library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
+        library.mallopt(MMAP_THRESHOLD, MAX_HEAP_ARRAY_BYTES)
 
 
 @lru_cache(maxsize=1)
