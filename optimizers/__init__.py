@@ -338,7 +338,11 @@ def preconditioned(scheme: Any) -> Optimizer:
     References:
         Amari, "Natural gradient works efficiently in learning", Neural Computation 10 (1998).
     """
-    return gradient_descent()._replace(scheme=scheme)
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        return weights - step_size * gradient, state
+
+    return gradient_descent()._replace(step=step, scheme=scheme)
 
 
 def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -> Optimizer:

@@ -133,7 +133,6 @@ class Rounds:
             shadow are left out.
         """
         epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
-        axes = tuple(range(1, start.ndim))  # all but that of the runs
 
         def draw_direction(run: int, number: int) -> Array:
             """Return the direction in which a shadow's start is moved, of any length."""
@@ -145,10 +144,9 @@ class Rounds:
         def descend_moved(runs: Array, numbers: Sequence[int]) -> Array:
             """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs."""
             directions = np.stack([draw_direction(run, each) for run in runs for each in numbers])
-            directions /= np.linalg.norm(directions, axis=axes, keepdims=True)
+            directions /= _measure_lengths(directions)
             runs = np.repeat(runs, len(numbers))
-            travelled = (histories.weights[runs] - start[runs]).astype(np.float64)
-            distance = np.linalg.norm(travelled, axis=axes, keepdims=True)
+            distance = _measure_lengths(histories.weights[runs] - start[runs])
             move = SHADOW_DISTANCE[start.dtype.name] * distance * directions
             moved_start = (start[runs] + move).astype(start.dtype)
             moved_runs = self.train, None, self.optimizer, moved_start, sizes[runs], self.plan
@@ -172,3 +170,11 @@ class Rounds:
             for run, costs in zip(doubtful.tolist(), descend_moved(doubtful, EXTRA_SHADOWS)):
                 shadows[run] = np.concatenate([shadows[run], costs])
         return shadows
+
+
+def _measure_lengths(vectors: Array) -> Array:
+    """Return the lengths `(R, 1, ..)` of vectors `(R, *shape)`, whose squares may overflow."""
+    axes = tuple(range(1, vectors.ndim))
+    largest = np.abs(vectors.astype(np.float64)).max(axis=axes, keepdims=True)
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    return np.asarray(largest * np.sqrt((scaled**2).sum(axis=axes, keepdims=True)))

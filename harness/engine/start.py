@@ -6,14 +6,14 @@ import numpy as np
 
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.on_disk.points import iterate_blocks, rows_per_block
+from normbench.datasets.on_disk.points import iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.problem import Array
 from normbench.engine.scheme.applying import Applied
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
-from normbench.normalizers.decomposition import compute_deviations
+from normbench.normalizers.decomposition import CACHED_POINTS_PER_BLOCK, compute_deviations
 from normbench.normalizers.on_columns import name_scheme
 
 SAME_FUNCTION = "same_function"
@@ -109,7 +109,7 @@ def _same_function_weights(
     wanted = drawn_weights[:, :, 1:] / np.where(deviations > 0, deviations, np.inf)
     gap = slopes @ scheme_map.matrix - wanted
     largest_gap, largest_score = 0.0, 0.0
-    for _, rows in iterate_blocks(x, rows_per_block(x)):
+    for _, rows in iterate_blocks(x, CACHED_POINTS_PER_BLOCK):
         centred = (rows - scheme_map.centre).T
         largest_gap = max(largest_gap, np.abs(gap @ centred).max())
         largest_score = max(largest_score, np.abs(wanted @ centred).max())

@@ -15,10 +15,10 @@ from normbench.datasets.on_disk.points import (
     Points,
     is_in_memory,
     iterate_blocks,
-    rows_per_block,
 )
 
 Array = NDArray[np.float64]
+CACHED_POINTS_PER_BLOCK = 512  # points that stay in the processor's cache in float64
 CENTRED_POINTS_PER_BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
 QR_COLUMNS = 32  # of a panel of the QR decomposition
 # Features up to which one thread decomposes: the library's wait for each other at thousands of
@@ -268,7 +268,7 @@ def compute_mean(x: Points) -> Array:
 def compute_deviations(x: Points, mean: Array) -> Array:
     """Return the standard deviations `(N,)` of points (P, N) about a mean `(N,)`, divided by P."""
     squares = np.zeros(x.shape[1])
-    for _, rows in iterate_blocks(x, rows_per_block(x)):
+    for _, rows in iterate_blocks(x, CACHED_POINTS_PER_BLOCK):
         squares += np.square(rows - mean).sum(axis=0)
     return np.asarray(np.sqrt(squares / len(x)))
 

@@ -42,8 +42,8 @@ def ours(work: Work) -> Callable[[], Histories]:
     """Return the descent as a job makes it, on the equal smaller problem where there is one."""
     cost = softmax if work.classes == 1 else multiclass_softmax
     train = door.problem(cost, work.x, work.y, True, 0.0, work.classes)
-    given, rule = Smaller(train, None, work.start), gradient_descent()
-    descended = smaller_problem(given, rule, len(work.start), 1000)
+    rule = gradient_descent()
+    descended = smaller_problem(train, None, work.start, rule, door.plan(1000), len(work.start))
 
     def run() -> Histories:
         plan = door.plan(work.iterations)

@@ -11,7 +11,7 @@ from normbench.engine.settings import Settings
 from tests import door
 
 SCHEMES = ("centre", "standard", "robust", "ledoit_wolf", "pca_sphere")
-OFFSETS = np.arange(4) / 4
+OFFSETS = np.arange(8) / 8
 COMPARISONS = 100
 
 
@@ -80,7 +80,10 @@ def fastest(outcomes):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name == "iris" else pytest.mark.whole) for name in PROBLEMS],
+    [
+        pytest.param(name, marks=() if name in ("iris", "diabetes") else pytest.mark.whole)
+        for name in PROBLEMS
+    ],
 )
 def test_the_offset_of_the_grid_changes_no_conclusion(name):
     x, y, cost = PROBLEMS[name]
@@ -108,7 +111,7 @@ def drawn_comparison(number):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(n, marks=() if n < 3 else pytest.mark.whole) for n in range(COMPARISONS)],
+    [pytest.param(n, marks=() if n < 5 else pytest.mark.whole) for n in range(COMPARISONS)],
 )
 def test_the_last_digit_of_the_data_changes_no_conclusion(number):
     x, y, cost, sizes, schemes, rng = drawn_comparison(number)
