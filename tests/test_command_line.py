@@ -24,7 +24,7 @@ def sweep_of(folder):
     return normbench.load(folder=folder / "outputs").sweep
 
 
-COMMAND = "normbench iterations=5 'step_sizes=[1e-5,1,10]' 'figures=[melt]'"
+COMMAND = "normbench iterations=5 'step_sizes=[1e-5,1,10]' 'figures=[melt]' tracking=none"
 
 
 @pytest.fixture(scope="module")

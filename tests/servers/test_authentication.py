@@ -77,6 +77,14 @@ def test_who_has_an_account_records_and_reads(command, tmp_path, guarded):
     told_nowhere(guarded.folder, SECRET)
 
 
+def test_an_address_with_the_password_does_not_tell_it(command, tmp_path, guarded):
+    uri = f"http://{USER}:{SECRET}@127.0.0.1:{guarded.port}"
+    done = command(*QUICK, "tracking=server", f"tracking.uri={uri}")
+    shown = command("results", "--store", uri)
+    assert [done.returncode, shown.returncode] == [0, 0], done.stderr + shown.stderr
+    told_nowhere(tmp_path, SECRET, done, shown)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_wrong_password_is_one_line_and_is_not_told(command, tmp_path, guarded, way):
     wrong = "another-W0rd-0f-m1ne"
