@@ -327,17 +327,15 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 
 
 def _failed_runs(experiment_sweep: Sweep) -> Table | None:
-    """Return the table of failed, diverged, unfinished and undecided runs with their reasons.
+    """Return the table of failed, diverged and undecided runs with their reasons.
 
-    Failed and unfinished runs are jobs, without a step size; diverged and undecided ones, which
-    rounding decides, are runs of one step size. None where there are no such runs.
+    Failed runs are jobs, without a step size; diverged and undecided ones, which rounding decides,
+    are runs of one step size. None where there are no such runs.
     """
     rows = []
     for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
-        # Failed, or without a verdict and not finished: still running, or stopped.
-        if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
-            reason = row["reason"] or f"the job ended as {row['status']}"
-            rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
+        if row["verdict"] == names.FAILED:
+            rows.append((row["label"], None, row["verdict"], row["reason"]))
     for row in as_rows(experiment_sweep.of_role(names.STEP)):
         if row["verdict"] in names.UNRANKED:
             size = row.get(names.STEP_TAG.column)

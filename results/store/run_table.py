@@ -28,8 +28,8 @@ def tabulate(comparisons: Iterable[Comparison], records: Mapping[str, JobRecord]
 
     Returns:
         The table. Columns: run_id (the key of the job, and of a step its number behind a dot),
-        parent (of a step, its job's), experiment, role, name, status, started (ms since 1970),
-        normalizer, verdict, reason, data, its sizes, label, and those of tags, params and metrics
+        parent (of a step, its job's), experiment, role, name, started (ms since 1970), normalizer,
+        verdict, reason, data, its sizes, label, and those of tags, params and metrics
         (the last value) under `tags.*`, `params.*`, `metrics.*`.
     """
     rows: dict[str, list[dict[str, Any]]] = {}  # by experiment
@@ -61,7 +61,6 @@ def _rows_of_job(key: str, record: JobRecord) -> Iterator[dict[str, Any]]:
     """Yield the rows of a job's run, and of the runs of its step sizes."""
     yield {
         **_row(key, record.scheme, names.SCHEME),
-        "status": "FAILED" if record.failure else "FINISHED",
         "data": Line(inputs.describe(record.dataset)),
         **inputs.sizes(record.dataset),
         **{names.setting(Line(name)): Line(text) for name, text in record.params.items()},
@@ -84,7 +83,6 @@ def _row(run_id: str, run: RunRecord, role: str) -> dict[str, Any]:
         "parent": "",
         "role": role,
         "name": Line(run.name),
-        "status": "FINISHED",
         "normalizer": tags.get(names.NORMALIZER.key, ""),
         "verdict": tags.get(names.VERDICT.key, ""),
         "reason": tags.get(names.REASON.key, ""),

@@ -253,7 +253,7 @@ def _table(options: argparse.Namespace) -> int:
     if table.empty:
         raise ResultsError(
             f"table {'--all-steps' if options.all_steps else '--histories'}: {sweep.sweep_id} has "
-            "no histories; its jobs failed, or the runs of its steps were deleted"
+            "no histories; its jobs failed"
         )
     # The table of schemes is fitted to a terminal; histories are too long for one.
     if not (options.out or has_histories) and options.format == "text":
