@@ -29,14 +29,7 @@ from filelock import FileLock
 from normbench import names
 from normbench.datasets.values import UserError
 from normbench.results.safe import clean
-from normbench.results.store.comparison_files import (
-    FAILED,
-    FILE,
-    FINISHED,
-    Comparison,
-    record_file,
-    recorded,
-)
+from normbench.results.store.comparison_files import FILE, Comparison, record_file, recorded
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord, RunRecord, written_whole
 from normbench.results.store.looks import look
@@ -44,7 +37,6 @@ from normbench.results.store.looks import look
 COPIES = ".mlflow.json"  # the file in the folder of a comparison that says what was copied where
 ARTIFACTS = "mlartifacts"  # the folder of artifacts, in the working folder
 AUTO = "auto"  # runs of step sizes in comparisons of at most so many jobs
-STATUSES = {FINISHED: "FINISHED", FAILED: "FAILED"}  # of MLflow, by a comparison's state
 MAX_JOBS_WITH_STEPS = 30
 PER_CALL = {"params": 100, "tags": 100, "metrics": 1000}  # limits of MLflow
 MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
@@ -128,13 +120,13 @@ def begin_copy(
     return Copying(uri, process)
 
 
-def publish(home: Path, comparison_id: str, uri: str, artifacts: str | None = ARTIFACTS) -> None:
+def publish(home: Path, comparison_id: str, uri: str) -> None:
     """Copy a comparison, also if it was copied before; the arguments are those of `begin_copy`.
 
     Raises:
         ResultsError: The copy is not complete.
     """
-    if line := begin_copy(home, comparison_id, uri, artifacts, again=True).finish():
+    if line := begin_copy(home, comparison_id, uri, again=True).finish():
         raise ResultsError(line)
 
 
@@ -403,8 +395,7 @@ class Copier:
         with self.lock:
             for experiment in dict.fromkeys(job.experiment for job in self.comparison.jobs):
                 pages[experiment] = self._describe(sweep, experiment)
-                status = STATUSES.get(self.comparison.state, "KILLED")
-                self.client.set_terminated(self._parent(experiment), status)
+                self.client.set_terminated(self._parent(experiment), self.comparison.status)
         jobs = self.comparison.keys if self.comparison.has_ended else []
         keep(self.comparison, self.uri, jobs, pages)
 
@@ -516,7 +507,7 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
     files = {
         scheme: record_file(home, clean.name(scheme.data.tags[names.KEY.key]))
         for scheme in schemes
-        if scheme.info.status in STATUSES.values()
+        if scheme.info.status in ("FINISHED", "FAILED")
     }
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         list(pool.map(lambda entry: _download(client, *entry), files.items()))

@@ -130,6 +130,12 @@ class Comparison:
             return False
 
     @property
+    def status(self) -> str:
+        """Its state in MLflow's words: RUNNING, FINISHED, FAILED or KILLED."""
+        is_left = self.state == RUNNING and not self.is_running
+        return "KILLED" if is_left or self.state == INTERRUPTED else self.state.upper()
+
+    @property
     def has_ended(self) -> bool:
         """Whether it came to its end: nothing is left to run."""
         return self.state in (FINISHED, FAILED) and len(self.keys) == len(self.jobs)

@@ -27,12 +27,6 @@ QUARTILE_KEYS = tuple(
     for metric in names.HISTORIES
     for quantile in names.QUARTILES
 )
-STATUS = {
-    comparison_files.RUNNING: "RUNNING",
-    comparison_files.FINISHED: "FINISHED",
-    comparison_files.FAILED: "FAILED",
-    comparison_files.INTERRUPTED: "KILLED",
-}
 QUERY = "query"  # takes the place of a sweep's id
 Arrays = dict[str, NDArray[Any]]  # the arrays of one record by key
 Cached = TypeVar("Cached")
@@ -320,14 +314,11 @@ def sweeps(home: Path) -> pd.DataFrame:
         raise comparison_files.empty_home(home)
     for comparison in every:
         lacks = len(comparison.jobs) - len(comparison.keys)
-        status = comparison.state
-        if status == comparison_files.RUNNING and not comparison.is_running:
-            status = comparison_files.INTERRUPTED
         rows += [
             {
                 "sweep": comparison.id,
                 "experiment": experiment,
-                "status": STATUS[status],
+                "status": comparison.status,
                 "jobs": len(comparison.jobs),
                 "lacks": str(lacks) if lacks else "",
                 "command": clean.recorded_line(comparison.command),
