@@ -54,9 +54,7 @@ class Sweep(Sweeper):
 
     # Set by `register` before Hydra creates the sweeper.
     arguments: Sequence[str] = ()  # the command line as it was typed
-    option_overrides: Sequence[
-        str
-    ] = ()  # its options of choices, see `grid.split_option_overrides`
+    option_overrides: Sequence[str] = ()  # its part that `grid.split_option_overrides` splits off
 
     def __init__(
         self, params: dict[str, Any] | None = None, max_batch_size: int | None = None
