@@ -85,11 +85,11 @@ def remedy(where: str, recorded: Iterable[JobRecord]) -> str:
     clauses = []
     for collection, name in dict.fromkeys(group[:2] for group in CONDITION_PATTERN.findall(where)):
         values = sorted({str(job[collection][name]) for job in jobs if name in job[collection]})
-        every = sorted({f"{collection}.{key}" for job in jobs for key in job[collection]})
-        written = f"{collection}.{name}"
+        recorded_names = sorted({key for job in jobs for key in job[collection]})
         clauses.append(
-            f"{written} is {' or '.join(values[:MAX_LISTED])} there"
+            f"{collection}.{name} is {' or '.join(values[:MAX_LISTED])} there"
             if values
-            else f"no run has {written}{did_you_mean(written, every)}"
+            else f"no run has {collection}.{name}"
+            + did_you_mean(name, recorded_names, f"{collection}.")
         )
     return "; ".join(clauses)

@@ -67,10 +67,8 @@ def test_a_filter_that_finds_nothing_is_answered_by_what_is_recorded():
         "no run has params.datasets; did you mean params.dataset"
     )
     assert filters.remedy("tags.zzz = 'x' and params.cost.l2 = '1'", jobs) == (
-        "no run has tags.zzz; there are verdict; params.cost.l2 is 0 there"
+        "no run has tags.zzz; params.cost.l2 is 0 there"
     )
-    assert filters._listed(list("abcdefghijkl"), ", ") == "a, b, c, d, e, f, g, h, i, j, k, l"
-    assert filters._listed(list("abcdefghijklm"), ", ").endswith("k, l, ...")
 
 
 def test_conditions_are_met_by_jobs_that_have_the_value():
