@@ -4,13 +4,12 @@ So a setting that is gone, or numbers that cannot be made, are seen without `mak
 studies run whole, see `test_gallery`.
 """
 
-from importlib import import_module
-
 import pytest
 from omegaconf import OmegaConf
 
 from normbench.choices import CONF
 from normbench.results.studies import expected
+from normbench.results.studies.gallery import find_function
 from normbench.settings import ROWS, SETTING_GROUPS
 from tests import cut_down
 from tests.test_gallery import LONG, described, make_spam, place_of_data
@@ -103,8 +102,9 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     sweep = cut_down.sweep(study, *place, *CUT[name])
     asked = {entry["name"] for entry in described(study)["expected"] if entry.get("name")}
     if asked:  # what cannot be made is an error here, and not left out as it is for a reader
-        module = import_module(f"{expected.GALLERY_PACKAGE}.{study.partition('/')[0]}")
-        assert asked & set(getattr(module, name)(sweep))
+        make = find_function(study.partition("/")[0], name)
+        assert make
+        assert asked & set(make(sweep))
     rows = expected.compare_with_source(sweep, study)
     assert len(rows) == len(described(study)["expected"])
     assert {row["measured"] for row in rows} != {"not measured"}

@@ -29,12 +29,14 @@ class SparsePoints:
     def of_matrix(cls, matrix: Any, dtype: Any) -> Self:
         """Return a sparse matrix (P, N), in any of scipy's formats, as points of a type.
 
-        The matrix stays as it is.
+        The matrix stays as it is; canonical ones of that type already share its memory.
         """
         from scipy import sparse
 
-        csr = sparse.csr_array(matrix, dtype=dtype, copy=True)
-        csr.sum_duplicates()
+        csr = sparse.csr_array(matrix, dtype=dtype)
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
         return cls(csr)
 
     def __len__(self) -> int:

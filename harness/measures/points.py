@@ -34,6 +34,7 @@ START_COUNT, START_SCALE = 100, 0.1
 RELATIVE_STEP = 0.1  # over the largest eigenvalue of the points' second moments
 TRAINING_ITERATIONS = 500
 MOST_ITERATIONS = 1000  # of least squares on the points of a formula
+FORMULA_QUANTITIES = ("mean", "off", "iterations", "entry", "finite")
 
 
 def sample(dataset: Dataset) -> tuple[Array, dict[str, Array]]:
@@ -457,8 +458,9 @@ def formulas(job: FinishedJob) -> Findings:
     that varies and 0 for the others; a sphering promises r eigenvalues 1 of the covariance, r the
     rank of the centred points, and 0 for the others. `iterations`: of gradient descent on least
     squares at the step 1/L, until at most 1 percent is left of the excess over the least cost on
-    the points themselves; 1000 where more is left. All are NaN where a transformed number is not
-    finite. The job's own scheme plays no part.
+    the points themselves; 1000 where more is left. `entry`: the largest transformed number in size.
+    `finite`: 1, or 0 where a transformed number is not finite; the others are then NaN. The job's
+    own scheme plays no part.
     """
     x, y = job.dataset.x, job.dataset.y.astype(np.float64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -467,13 +469,12 @@ def formulas(job: FinishedJob) -> Findings:
             judge_formula(formula, x, y - y.mean(), name.startswith("standard"))
             for name, formula in FORMULAS.items()
         ]
-    mean, off, iterations = np.array(quantities).T
-    arrays = {"mean": mean, "off": off, "iterations": iterations}
+    arrays = dict(zip(FORMULA_QUANTITIES, np.array(quantities).T))
     return Findings(arrays={"formula": np.array(list(FORMULAS)), **arrays})
 
 
 def judge_formula(formula: Formula, x: Array, y: Array, standard: bool) -> Array:
-    """Return the largest mean, the largest error and the iterations of a formula (3,).
+    """Return the `FORMULA_QUANTITIES` of a formula, in their order (5,).
 
     Args:
         formula: Transforms points.
@@ -486,7 +487,7 @@ def judge_formula(formula: Formula, x: Array, y: Array, standard: bool) -> Array
     except np.linalg.LinAlgError:  # of a covariance that overflowed, as float32 does from 1e19 on
         z = np.full(x.shape, np.nan)
     if not np.isfinite(z).all():
-        return np.full(3, np.nan)
+        return np.array([*[np.nan] * 4, 0.0])
     basis, lengths, _ = np.linalg.svd(x - x.mean(axis=0, dtype=np.float64), full_matrices=False)
     # The singular values above rounding, in float64 also for points in float32.
     rank = int(np.count_nonzero(lengths > lengths[0] * max(x.shape) * np.finfo(float).eps))
@@ -505,4 +506,5 @@ def judge_formula(formula: Formula, x: Array, y: Array, standard: bool) -> Array
     removed = (1 - remaining) @ (vectors.T @ y) ** 2
     arrivals = np.flatnonzero(removed >= (1 - NEAR) * excess)
     iterations = arrivals[0] if len(arrivals) else MOST_ITERATIONS
-    return np.array([np.abs(means).max(), np.abs(spread - promised).max(), iterations])
+    off = np.abs(spread - promised).max()
+    return np.array([np.abs(means).max(), off, iterations, np.abs(z).max(), 1.0])

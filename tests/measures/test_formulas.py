@@ -104,7 +104,7 @@ def test_a_scheme_that_does_not_centre_is_off_by_its_spread_alone():
     centred = x - x.mean(axis=0)
     sphered = np.linalg.svd(centred, full_matrices=False)[0] * np.sqrt(len(x))
     shift = np.array([7.0, 0.0, 0.0])
-    means, off, _ = judge_formula(lambda x: sphered + shift, x, y, standard=False)
+    means, off, *_ = judge_formula(lambda x: sphered + shift, x, y, standard=False)
     assert means == pytest.approx(7)
     assert off < 1e-12  # covariances are of deviations
     assert judge_formula(lambda x: 2 * sphered + shift, x, y, standard=False)[1] == pytest.approx(3)

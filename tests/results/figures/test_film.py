@@ -134,7 +134,7 @@ def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
     assert main(["figure", "film", "--scheme", "quantile", *out]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "has nothing recorded for it, the scheme is no affine map of the features; " in told
+    assert "has nothing recorded for it, the scheme is no affine map that keeps two" in told
     assert main(["figure", "film", "--scheme", "quantil", *out]) == 2
     told = capsys.readouterr().err
     assert "scheme quantil: is not in sweep-1; choose one of standard, pca_sphere, quantile" in told
