@@ -124,9 +124,10 @@ def write_gif(
         show(frame)
         canvas.draw()
         picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        # All frames share the palette of the first, so that a point keeps its colour. Without
-        # dithering, areas of one colour stay even from frame to frame.
-        palette = pictures[0] if pictures else None
+        # All frames, the first too, take the nearest colours of one palette, that of the first: a
+        # point keeps its colour. Without dithering, areas of one colour stay even.
+        if not pictures:
+            palette = picture.quantize(dither=Image.Dither.NONE)
         pictures.append(picture.quantize(palette=palette, dither=Image.Dither.NONE))
     pictures[0].save(
         file,
