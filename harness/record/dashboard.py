@@ -26,7 +26,7 @@ def links(comparison: Comparison, uri: str, base: str) -> list[str]:
     return [f"{experiment}: {base}/{page}" for experiment, page in copy["pages"].items()]
 
 
-def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
+def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PORT) -> None:
     """Print the links to the last copy, and become MLflow's server of its UI.
 
     If the store is a server, the links are printed and nothing is started.
@@ -37,9 +37,6 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
         host: The address that the server listens on.
         port: Its port.
 
-    Returns:
-        The exit code, 0, where the store is a server.
-
     Raises:
         ResultsError: The port is in use.
     """
@@ -48,8 +45,8 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
     base = clean.without_user(uri.rstrip("/")) if is_server(uri) else f"http://{host}:{port}"
     lines = next(filter(None, (links(other, uri, base) for other in recorded(home))), [base])
     if is_server(uri):
-        print(*lines, sep="\n", flush=True)
-        return 0
+        print(*lines, sep="\n")
+        return
     _check_port(host, port)
     told = "MLflow's server starts; the links open in some seconds. Ctrl-C ends it."
     print(*lines, told, sep="\n", flush=True)
