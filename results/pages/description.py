@@ -1,7 +1,5 @@
 """The Markdown descriptions on MLflow's pages: answer, question, table and links."""
 
-from collections.abc import Sequence
-
 from normbench import names
 from normbench.results.answer import cause, headline, scheme_faults, tables
 from normbench.results.answer import closing as answer
