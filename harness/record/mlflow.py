@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -41,7 +41,7 @@ MAX_JOBS_WITH_STEPS = 30
 PER_CALL = {"params": 100, "metrics": 1000}  # limits of MLflow
 MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
 PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
-TIMEOUT = 5.0  # seconds until a server answers, before the first job
+TIMEOUT = 5.0  # seconds until a store answers, before the first job
 PARALLEL_DOWNLOADS = 8
 NICENESS = 10  # of the copy, so that jobs go first
 SQLITE = "sqlite:///"
@@ -182,7 +182,8 @@ def check_store(uri: Any) -> None:
         if not isinstance(uri, str) or "://" not in uri:
             raise ValueError("it is no URI")
         if database := database_file(uri):
-            _check_database(database)
+            with closing(sqlite3.connect(database, timeout=TIMEOUT)) as connection:
+                connection.execute("begin immediate")  # it can be written
         elif is_server(uri):
             _check_server(uri)
         else:
@@ -195,16 +196,6 @@ def check_store(uri: Any) -> None:
             "name a file, such as tracking.uri=sqlite:///mlflow.db, or a server, such as "
             "tracking.uri=http://host:5000; tracking=none makes no copy"
         ) from error
-
-
-def _check_database(file: Path) -> None:
-    """Raise OSError or ValueError unless a SQLite file can be written or created."""
-    with TemporaryDirectory(dir=file.parent):  # SQLite writes logs beside the file
-        pass
-    if file.exists():
-        with file.open("rb+") as stream:
-            if stream.read(16) not in (b"", b"SQLite format 3\0"):
-                raise ValueError("it is no database")
 
 
 def _check_server(server: str) -> None:
@@ -524,18 +515,17 @@ def _download(client: Any, run: Any, file: Path) -> None:
     """
     if file.exists():
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=file.parent) as folder:
+    with TemporaryDirectory() as folder:
         try:
-            artifact = Path(client.download_artifacts(run.info.run_id, file.name, folder))
-            draft = Path(folder) / "draft"  # MLflow copies nothing that lies on this machine
-            draft.write_bytes(artifact.read_bytes())
+            artifact = client.download_artifacts(run.info.run_id, file.name, folder)
+            content = Path(artifact).read_bytes()
         except Exception as error:  # of any class: each artifact library has its own
             raise ResultsError(
                 f"{file.name} cannot be read from {clean.line(run.info.artifact_uri)}; a local "
                 "folder can be read on its own machine only, in its old place"
             ) from error
-        os.replace(draft, file)
+    with written_whole(file) as draft:
+        draft.write(content)
 
 
 def copy(

@@ -270,9 +270,9 @@ def test_a_store_that_is_away_is_one_line_and_the_next_comparison_completes_it(u
     [
         ("mlflow.db", "is no URI"),
         (None, "is no URI"),
-        ("sqlite:///no/folder/mlflow.db", "No such file"),
-        ("sqlite:///text.db", "is no database"),
-        ("sqlite:///.", "Is a directory"),
+        ("sqlite:///no/folder/mlflow.db", "unable to open"),
+        ("sqlite:///text.db", "is not a database"),
+        ("sqlite:///.", "unable to open"),
         ("nothing://host/name", "nothing"),
     ],
 )
