@@ -202,11 +202,6 @@ class Comparison:
         return files if are_there else None
 
     @property
-    def sentence(self) -> str:
-        """The sentence about it that is shown; empty once it has ended."""
-        return f"This comparison {self.predicate}." if self.predicate else ""
-
-    @property
     def run_tags(self) -> dict[str, str]:
         """The tags of its run in MLflow, and in a table of runs."""
         own = {names.SWEEP_ID: self.id, names.COMMAND: self.command, names.JOBS: len(self.jobs)}
@@ -268,6 +263,5 @@ def empty_home(home: Path) -> ResultsError:
 def sentences(comparisons: Iterable[Comparison]) -> list[str]:
     """Return one sentence about each comparison that has not ended; several are named by id."""
     shown = list(comparisons)
-    if len(shown) == 1:
-        return [shown[0].sentence] if shown[0].sentence else []
-    return [f"Comparison {other.id} {other.predicate}." for other in shown if other.predicate]
+    told = ["This comparison"] if len(shown) == 1 else [f"Comparison {each.id}" for each in shown]
+    return [f"{name} {each.predicate}." for name, each in zip(told, shown) if each.predicate]
