@@ -41,11 +41,12 @@ MAX_JOBS_WITH_STEPS = 30
 PER_CALL = {"params": 100, "metrics": 1000}  # limits of MLflow
 MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
 PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
-TIMEOUT = 5.0  # seconds until a store answers, before the first job
+TIMEOUT = 5.0  # seconds until a server answers, before the first job
 PARALLEL_DOWNLOADS = 8
 NICENESS = 10  # of the copy, so that jobs go first
 SQLITE = "sqlite:///"
-PRAGMAS = ("busy_timeout=60000", "journal_mode=WAL", "synchronous=NORMAL")
+BUSY_SECONDS = 60  # that SQLite waits for another process, such as one that makes its tables
+PRAGMAS = (f"busy_timeout={1000 * BUSY_SECONDS}", "journal_mode=WAL", "synchronous=NORMAL")
 STORE_VARIABLE = "MLFLOW_TRACKING_URI"
 MLFLOW_VARIABLES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -182,7 +183,7 @@ def check_store(uri: Any) -> None:
         if not isinstance(uri, str) or "://" not in uri:
             raise ValueError("it is no URI")
         if database := database_file(uri):
-            with closing(sqlite3.connect(database, timeout=TIMEOUT)) as connection:
+            with closing(sqlite3.connect(database, timeout=BUSY_SECONDS)) as connection:
                 connection.execute("begin immediate")  # it can be written
         elif is_server(uri):
             _check_server(uri)
