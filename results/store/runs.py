@@ -203,7 +203,7 @@ class Sweep:
         """Read the arrays of one record of a run; raise `ResultsError` where they cannot be."""
         try:
             return dict(self.records[run_id].arrays[name])
-        except (OSError, KeyError, ValueError, BadZipFile) as error:
+        except (OSError, KeyError, ValueError, BadZipFile, MemoryError) as error:
             raise ResultsError(
                 f"record {run_id}: its {name} cannot be read ({clean.first_line(error)})"
             ) from error
