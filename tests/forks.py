@@ -38,8 +38,7 @@ LOADED = (
 )
 # What takes a second or two and few commands need, by a part of their words or of their program.
 MLFLOWS_STORE = "mlflow.store.tracking.sqlalchemy_store"
-ASKED = {"http://": "mlflow", "MlflowClient": MLFLOWS_STORE}
-ASKED |= {f"results {word}": MLFLOWS_STORE for word in ("delete", "import")}
+ASKED = {"--store http://": "mlflow", "--store sqlite://": MLFLOWS_STORE}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -486,6 +486,9 @@ def fetch(uri: str, home: Path, comparison_id: str | None = None) -> str:
             folder of another machine.
     """
     try:
+        if database := database_file(uri):  # MLflow would write its tables into any file
+            with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True)) as connection:
+                connection.execute("select 1 from experiments limit 1")
         return _fetch(connect(absolute(uri)), home, comparison_id)
     except Exception as error:  # of any class: each database driver has its own
         raise ResultsError(f"--store {clean.blot(uri)}: {_reason(error)}") from error
@@ -499,7 +502,8 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
     # A run that is not ended has no file of its comparison yet.
     run = next(search(client, experiments, *terms, "attributes.status != 'RUNNING'"), None)
     if run is None:
-        raise ResultsError(f"holds no comparison {comparison_id or ''}; run normbench there first")
+        name = f"comparison {comparison_id}" if comparison_id else "comparison"
+        raise ResultsError(f"holds no {name}; run normbench there first")
     comparison_id = str(run.data.tags[names.SWEEP_ID.key])
     writer = names.WRITER.equals(run.data.tags[names.WRITER.key])
     in_comparison = names.membership(comparison_id).exists
