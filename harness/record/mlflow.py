@@ -486,6 +486,8 @@ def fetch(uri: str, home: Path, comparison_id: str | None = None) -> str:
             folder of another machine.
     """
     try:
+        if "://" not in uri:
+            raise ValueError("it is no URI, such as sqlite:///mlflow.db or http://host:5000")
         if database := database_file(uri):  # MLflow would write its tables into any file
             with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True)) as connection:
                 connection.execute("select 1 from experiments limit 1")
