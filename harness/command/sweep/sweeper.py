@@ -253,6 +253,9 @@ class Sweep(Sweeper):
                 tags = {**self.expected, **provenance_tags(), names.BLAS.key: describe_blas()}
                 earlier = Comparison(place, command, clean.blot(tracking), entries, tags)
                 earlier.write()
+            elif earlier.tracking != clean.blot(tracking):  # it was made in another place
+                earlier.tracking = clean.blot(tracking)
+                earlier.write()
         except OSError as error:
             raise UserError(
                 f"folder={place.parent}: cannot be written ({error.strerror or error}); "
