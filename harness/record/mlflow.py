@@ -473,6 +473,11 @@ def fetch(uri: str, home: Path, comparison_id: str | None = None) -> str:
             folder of another machine.
     """
     try:
+        if "://" not in uri:
+            raise ValueError("it is no URI, such as sqlite:///mlflow.db or http://host:5000")
+        if database := database_file(uri):  # MLflow would write its tables into any file
+            with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True)) as connection:
+                connection.execute("select 1 from experiments limit 1")
         return _fetch(connect(absolute(uri)), home, comparison_id)
     except Exception as error:  # of any class: each database driver has its own
         raise ResultsError(f"--store {clean.blot(uri)}: {_reason(error)}") from error
@@ -486,7 +491,8 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
     # A run that is not ended has no file of its comparison yet.
     run = next(search(client, experiments, *terms, "attributes.status != 'RUNNING'"), None)
     if run is None:
-        raise ResultsError(f"holds no comparison {comparison_id or ''}; run normbench there first")
+        name = f"comparison {comparison_id}" if comparison_id else "comparison"
+        raise ResultsError(f"holds no {name}; run normbench there first")
     comparison_id = str(run.data.tags[names.SWEEP_ID.key])
     writer = names.WRITER.equals(run.data.tags[names.WRITER.key])
     in_comparison = names.membership(comparison_id).exists

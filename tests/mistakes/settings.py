@@ -74,7 +74,7 @@ CASES = (
     one("rules=3"),
     one("theory=some", said="theory=some: must be one of auto, full, none"),
     one("figures=[windos]", said="figures=windos: must be one of overview"),
-    one("tracking=server", said="tracking.uri=null: must be a URI, such as http://host:5000"),
+    one("tracking=server", said="tracking.uri=null: the store cannot be had (it is no URI); name"),
     *(one(f"batch={batch}") for batch in ("0", "2.5", "all", "700")),
     one("model.hidden=[0]", "model=mlp", said="1 or more", kind="hidden units"),
     one("model.hidden=5", "model=mlp", said="a list of units", kind="list of units"),
