@@ -31,7 +31,7 @@ from normbench.datasets.values import UserError
 from normbench.results.safe import clean
 from normbench.results.store.comparison_files import FILE, Comparison, record_file, recorded
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.job_records import JobRecord, RunRecord, written_whole
+from normbench.results.store.job_records import JobRecord, RunRecord, is_finished, written_whole
 from normbench.results.store.looks import look
 
 COPIES = ".mlflow.json"  # the file in the folder of a comparison that says what was copied where
@@ -458,7 +458,7 @@ def search(client: Any, experiments: Iterable[str], *terms: str) -> Iterator[Any
 def fetch(uri: str, home: Path, comparison_id: str | None = None) -> str:
     """Fetch a comparison and the records of its jobs from a store.
 
-    Records that exist stay, and so does a comparison that has gone on as long as its copy.
+    Records of finished jobs stay, and so does a comparison that has gone on as long as its copy.
 
     Args:
         uri: The URI of the store.
@@ -515,12 +515,12 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
 
 
 def _download(client: Any, run: Any, file: Path) -> None:
-    """Download an artifact of a run to a file of its name, unless it exists.
+    """Download an artifact of a run to a file of its name, unless that is a finished job.
 
     Raises:
         ResultsError: The artifact lies in a folder of another machine, or is gone.
     """
-    if file.exists():
+    if is_finished(file):
         return
     with TemporaryDirectory() as folder:
         try:

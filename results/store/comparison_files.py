@@ -89,7 +89,8 @@ class Comparison:
 
     def _check(self) -> None:
         """Raise an error unless its parts have their types, and no name is a path."""
-        texts = [self.command, self.tracking, *self.figures, *(job.experiment for job in self.jobs)]
+        texts = [self.command, self.tracking, self.ended, *self.figures]
+        texts += [job.experiment for job in self.jobs]
         texts += [text for pair in self.tags.items() for text in pair]
         if not all(isinstance(text, str) for text in texts) or self.state not in STATES:
             raise ValueError("a text of it is none")

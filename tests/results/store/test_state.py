@@ -137,12 +137,11 @@ def test_a_filter_finds_schemes_with_their_steps_and_comparisons(tmp_path, recor
     found = runs.load_query(tmp_path, "tags.normalizer = 'minmax' and metrics.final/train_cost < 9")
     assert found.runs["role"].tolist() == ["sweep", "scheme", "step", "step"]
     assert set(found.of_role("scheme")["normalizer"]) == {"minmax"}
-    assert len(runs.load_query(tmp_path, "params.normalizer like '%a%'").of_role("scheme")) == 2
-    with pytest.raises(ResultsError, match=r"finds no job in .*tags\.normalizer is minmax or"):
+    with pytest.raises(ResultsError, match=r"finds no job in .*tags\.normalizer is 'minmax' or"):
         runs.load_query(tmp_path, "tags.normalizer = 'zca'")
     with pytest.raises(ResultsError, match=r"no run has tags\.normalise; did you mean tags\.norm"):
         runs.load_query(tmp_path, "tags.normalise = 'zca'")
-    with pytest.raises(ResultsError, match=r"^--where nonsense: nonsense is no condition"):
+    with pytest.raises(ResultsError, match=r"^--where nonsense: is no condition"):
         runs.load_query(tmp_path, "nonsense")
 
 
