@@ -235,7 +235,9 @@ def draw_studies(folder: Path) -> None:
         except ResultsError:  # none of this group is recorded
             continue
         for name, sweep in sweeps.items():
-            words = [word for word in shlex.split(sweep.command)[1:] if "data_dir=" not in word]
+            places = ("data_dir=", "tracking")  # which change nothing of it
+            words = shlex.split(sweep.command)[1:]
+            words = [word for word in words if not word.startswith(places)]
             figure = re.search(rf"^\| `{name}` \|[^|]*\| `(\w+)`", guide, re.MULTILINE)
             if figure and words == [f"experiment={group}/{name}"]:
                 drawing.write(sweep, folder / name, [figure[1]], file_formats=["png"])

@@ -38,7 +38,9 @@ LOADED = (
 )
 # What takes a second or two and few commands need, by a part of their words or of their program.
 MLFLOWS_STORE = "mlflow.store.tracking.sqlalchemy_store"
-ASKED = {"http://": "mlflow", "MlflowClient": MLFLOWS_STORE}
+ASKED = {"--store http://": "mlflow"} | dict.fromkeys(
+    ("--store sqlite://", "MlflowClient"), MLFLOWS_STORE
+)
 
 
 @dataclass(frozen=True)

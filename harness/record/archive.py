@@ -92,8 +92,8 @@ def read(file: Path, home: Path) -> tuple[str, dict[str, str]]:
 def _place(comparison: Comparison, home: Path) -> str:
     """Write a comparison into a home, unless it is there, and return its id there."""
     old_id = comparison.id
-    # Its figures are drawn here: those of others may be anything.
-    comparison.files, comparison.figures = {}, []
+    # Its figures are drawn here: those of others may be anything. Its copy is not of this folder.
+    comparison.files, comparison.figures, comparison.tracking = {}, [], ""
     if comparison.state == comparison_files.RUNNING:
         comparison.state = comparison_files.INTERRUPTED
     for number in count(1):

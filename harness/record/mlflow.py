@@ -200,17 +200,22 @@ def check_store(uri: Any) -> None:
 
 
 def _check_server(server: str) -> None:
-    """Raise OSError where a server is out of reach, has an error, or knows no such user."""
+    """Raise OSError where a server is out of reach, refuses, fails or is none of MLflow's."""
     import requests
 
     user, password = map(os.environ.get, ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"))
     login = (user, password) if user and password else None
     address = f"{server.rstrip('/')}/api/2.0/mlflow/experiments/search?max_results=1"
     with suppress(requests.exceptions.SSLError):  # MLflow's settings may accept the certificate
-        status = requests.get(address, auth=login, timeout=TIMEOUT).status_code
-        # Without a login here, MLflow may find one in the user's file of credentials.
-        if status >= 500 or (status == 401 and login):
-            raise ConnectionError(f"error code {status}")
+        answer = requests.get(address, auth=login, timeout=TIMEOUT)
+        if answer.status_code == 401 and not login:  # MLflow may find one in the user's files
+            return
+        if answer.status_code != 200:
+            raise ConnectionError(f"error code {answer.status_code}")
+        with suppress(ValueError):
+            if isinstance(answer.json(), dict):
+                return
+        raise ConnectionError("it is no server of MLflow's")
 
 
 class Copier:
@@ -473,6 +478,13 @@ def fetch(uri: str, home: Path, comparison_id: str | None = None) -> str:
             folder of another machine.
     """
     try:
+        if "://" not in uri:
+            raise ValueError("it is no URI, such as sqlite:///mlflow.db or http://host:5000")
+        if database := database_file(uri):  # MLflow would write its tables into any file
+            with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", uri=True)) as connection:
+                connection.execute("select 1 from experiments limit 1")
+        elif is_server(uri):
+            _check_server(uri)
         return _fetch(connect(absolute(uri)), home, comparison_id)
     except Exception as error:  # of any class: each database driver has its own
         raise ResultsError(f"--store {clean.blot(uri)}: {_reason(error)}") from error
@@ -486,7 +498,8 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
     # A run that is not ended has no file of its comparison yet.
     run = next(search(client, experiments, *terms, "attributes.status != 'RUNNING'"), None)
     if run is None:
-        raise ResultsError(f"holds no comparison {comparison_id or ''}; run normbench there first")
+        name = f"comparison {comparison_id}" if comparison_id else "comparison"
+        raise ResultsError(f"holds no {name}; run normbench there first")
     comparison_id = str(run.data.tags[names.SWEEP_ID.key])
     writer = names.WRITER.equals(run.data.tags[names.WRITER.key])
     in_comparison = names.membership(comparison_id).exists

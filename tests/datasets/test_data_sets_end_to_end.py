@@ -2,56 +2,44 @@
 
 import pytest
 
+import normbench
 from normbench import names
-from tests import forks
 from tests.datasets.places import case_file, data_folder
 
 
-def harness(folder, *arguments):
-    done = forks.run(arguments, folder, patience=400)  # of MNIST: 60 s on a free machine
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def of_mnist(command, tmp_path):
+    """Return a function that compares on MNIST's digits; return the only run of a role."""
+
+    def run(role, *words):
+        place = f"data_dir={data_folder()}"
+        words = ("dataset=mnist", place, "cost=multiclass_softmax", "figures=[]", *words)
+        done = command(*words, patience=400)  # 60 s on a free machine
+        assert done.returncode == 0, done.stderr
+        (row,) = normbench.load(folder=tmp_path / "outputs").sweep.of_role(role).to_dict("records")
+        return row
+
+    return run
 
 
 @pytest.mark.slow
-def test_mnist_has_the_numbers_that_are_known(tmp_path):
-    data = data_folder()
-    harness(
-        tmp_path,
-        *("dataset=mnist", f"data_dir={data}", "cost=multiclass_softmax", "normalizer=pca_sphere"),
-        *("iterations=10", "step_sizes=[10]", "start=zeros", "theory=none", "shadows=false"),
-        "figures=[]",
-    )
-    from mlflow import MlflowClient
-
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
-    found = client.get_experiment_by_name("mnist-multiclass_softmax")
-    (run,) = client.search_runs([found.experiment_id], f"tags.{names.ROLE.key} = 'step'")
-    assert run.data.metrics["train/misclassifications"] == 250
-    assert run.data.metrics["train/cost"] == pytest.approx(0.137108, abs=5e-7)  # 0.1371077
+def test_mnist_has_the_numbers_that_are_known(of_mnist):
+    words = ("normalizer=pca_sphere", "iterations=10", "step_sizes=[10]", "start=zeros")
+    run = of_mnist(names.STEP, *words, "theory=none", "shadows=false")
+    assert run["metrics.train/misclassifications"] == 250
+    assert run["metrics.train/cost"] == pytest.approx(0.137108, abs=5e-7)  # 0.1371077
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_mnist_is_explained_by_the_curvature_along_the_way(tmp_path):
+def test_mnist_is_explained_by_the_curvature_along_the_way(of_mnist):
     """The best step lies 6 times above 2/L, and near the 2/L of the weights it leads to."""
-    data = f"data_dir={data_folder()}"
-    less = ("normalizer=identity", "step_sizes=[0.1]", "figures=[]", "dataset.points=2500")
-    less += ("refine=false", "shadows=false")
-    harness(tmp_path, "dataset=mnist", data, "cost=multiclass_softmax", "iterations=60", *less)
-    from mlflow import MlflowClient
-
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
-    found = client.get_experiment_by_name("mnist-multiclass_softmax")
-    runs = client.search_runs([found.experiment_id], f"tags.{names.ROLE.key} = 'scheme'")
-    assert len(runs) == 1
-    for run in runs:
-        step = float(run.data.tags[names.STEP_TAG.key])
-        bound, there = (
-            run.data.metrics[metric.key] for metric in (names.THRESHOLD, names.THRESHOLD_BEST)
-        )
-        assert step > 5 * bound  # measured: 6.3
-        assert there / 10 < step < 10 * there  # measured: 0.75 of it
+    words = ("normalizer=identity", "step_sizes=[0.1]", "dataset.points=2500", "iterations=60")
+    run = of_mnist(names.SCHEME, *words, "refine=false", "shadows=false")
+    step, bound = float(run[names.STEP_TAG.column]), run[names.THRESHOLD.column]
+    assert step > 5 * bound  # measured: 6.3
+    there = run[names.THRESHOLD_BEST.column]
+    assert there / 10 < step < 10 * there  # measured: 0.75 of it
 
 
 def test_openml_gives_its_name_to_the_experiment():

@@ -131,7 +131,7 @@ MOVING = (
 
 WRITE, READ = ("tracking.uri=FILE",), ("results", "--store", "FILE")
 CASES = (
-    Case("a text for a store", text(*WRITE), ("notes.db", "no database")),
+    Case("a text for a store", text(*WRITE), ("notes.db", "not a database")),
     Case("a text for a store, to read", text(*READ), ("notes.db",)),
     Case("another's database, to read", another(*READ), ("others.db",)),
     Case("a damaged database, to read", damaged(*READ), ("mlflow.db",)),
@@ -150,10 +150,10 @@ SLOW = (
     Case("no PostgreSQL", typed("tracking.uri=postgresql+psycopg://127.0.0.1:9/a"), ("refused",)),
 )
 ANSWERS = {
-    "html": "not in a valid JSON format",
-    "json": "not in a valid JSON format",
-    "forbidden": "not for you",
+    "html": "it is no server of MLflow's",
+    "json": "it is no server of MLflow's",
+    "forbidden": "error code 403",
     "failing": "error code 500",
-    "missing": "404",
+    "missing": "error code 404",
     "silent": "timed out",
 }

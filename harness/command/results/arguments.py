@@ -256,9 +256,13 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument("sweep", metavar="ID", help="the comparison's id")
 
     fetch = commands.add_parser(
-        "fetch", parents=[store], help="what a store of MLflow's has, so that it is reused here"
+        "fetch",
+        parents=[store],
+        help="a comparison of a store of MLflow's, whose jobs are then reused here",
     )
-    fetch.add_argument("sweep", nargs="?", metavar="ID", help="of one comparison alone")
+    fetch.add_argument(
+        "sweep", nargs="?", metavar="ID", help="the comparison's id; without, the last one"
+    )
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
     dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")

@@ -447,6 +447,8 @@ def _fetch(options: argparse.Namespace) -> int:
     fetched = [mlflow.fetch(options.store, options.home, sweep_id) for sweep_id in ids]
     if options.command in OF_RUNS and not options.where:
         options.sweep = fetched
+    if options.command == "fetch":
+        print(f"fetched {', '.join(map(clean.line, fetched))}")
     return 0
 
 

@@ -54,7 +54,7 @@ def run(old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
         jobs.append(JobEntry(old.records[key].experiment, new_key, reused=new_key == key))
     command = f"normbench results rejudge {source.id} {text}"
     tags = {**source.tags, names.REJUDGED.key: text}
-    new = Comparison(source.home / new_id, command, source.tracking, jobs, tags)
+    new = Comparison(source.home / new_id, command, "", jobs, tags)  # without a copy in MLflow
     new.end(comparison_files.FINISHED)
     sweep = load(new.home, new_id)
     folder = folder or new.folder.absolute()

@@ -86,7 +86,11 @@ class Sweep(Sweeper):
         assert self.config is not None
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
-        self.is_new_home = not self.folder.parent.exists()
+        try:
+            self.is_new_home = not self.folder.parent.exists()
+        except OSError as error:  # of a name that is too long
+            raise _unusable(self.folder.parent, error) from error
+        self.has_records = any(record_file(self.folder.parent, "").parent.glob("*.npz"))
         self.comparison: Comparison | None = None  # once it is started
         self.copying: mlflow.Copying | None = None  # to MLflow
         self.lock: FileLock | None = None  # of its folder
@@ -173,8 +177,8 @@ class Sweep(Sweeper):
 
     def _find(self, job: JobSpec) -> str | None:
         """Return the key of a recorded job that makes a job unnecessary; None without one."""
-        if not job.plain_settings["reuse"] or job.mistake:
-            return None
+        if not (self.has_records and job.plain_settings["reuse"]) or job.mistake:
+            return None  # before the keys, for which the files of the data are read
         return folder.find(job.home, job.keys, job.parameters())
 
     def _check(self, grid: Grid) -> None:
@@ -232,17 +236,17 @@ class Sweep(Sweeper):
             UserError: The folder or MLflow's store cannot be used.
         """
         tracking_settings = self.spec.plain_settings["tracking"]
-        tracking = str(tracking_settings["uri"])
-        tracking = "" if tracking == NO_TRACKING else tracking
-        if tracking:
-            mlflow.check_store(tracking)
-            tracking = mlflow.absolute(tracking)
+        uri = tracking_settings["uri"]
+        tracking = "" if uri == NO_TRACKING else "null" if uri is None else str(uri)
         place = jobs[0].folder
         try:
             if earlier is None:
                 place.mkdir(parents=True, exist_ok=True)
                 self.lock = FileLock(place / comparison_files.LOCK)
                 self.lock.acquire()
+            if tracking:
+                mlflow.check_store(tracking)
+                tracking = mlflow.absolute(tracking)
             checkpoint.tidy(place.parent)
             if earlier is None or None in recorded_keys:
                 command = _command_text(self.arguments)
@@ -253,11 +257,11 @@ class Sweep(Sweeper):
                 tags = {**self.expected, **provenance_tags(), names.BLAS.key: describe_blas()}
                 earlier = Comparison(place, command, clean.blot(tracking), entries, tags)
                 earlier.write()
+            elif earlier.tracking != clean.blot(tracking):  # it was made in another place
+                earlier.tracking = clean.blot(tracking)
+                earlier.write()
         except OSError as error:
-            raise UserError(
-                f"folder={place.parent}: cannot be written ({error.strerror or error}); "
-                f"name a folder that can, such as folder={Path.home() / 'normbench'}"
-            ) from error
+            raise _unusable(place.parent, error) from error
         self.comparison = earlier
         if tracking:
             artifacts, steps = tracking_settings["artifacts"], tracking_settings["steps"]
@@ -392,6 +396,14 @@ class Sweep(Sweeper):
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
+
+
+def _unusable(home: Path, error: OSError) -> UserError:
+    """Return the error for a folder of comparisons that cannot be written."""
+    return UserError(
+        f"folder={home}: cannot be written ({error.strerror or error}); "
+        f"name a folder that can, such as folder={Path.home() / 'normbench'}"
+    )
 
 
 def _has_only(
