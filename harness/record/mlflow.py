@@ -43,7 +43,7 @@ MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
 PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
 TIMEOUT = 5.0  # seconds until a server answers, before the first job
 PARALLEL_DOWNLOADS = 8
-NICENESS = 10  # of the copy, so that jobs go first
+NICENESS = 5  # of the copy, so that jobs go first; at 10 it waits for minutes beside them
 SQLITE = "sqlite:///"
 PRAGMAS = ("busy_timeout=60000", "journal_mode=WAL", "synchronous=NORMAL")
 STORE_VARIABLE = "MLFLOW_TRACKING_URI"

@@ -28,7 +28,7 @@ with guarded_workers():
     os.kill(os.getpid(), signal.SIGKILL)
 """
 WORDS = ("normalizer=standard,identity", "iterations=200000", "step_sizes=[1]")
-WORDS += ("hydra/launcher=joblib", "figures=[]")
+WORDS += ("hydra/launcher=joblib", "figures=[]", "tracking=none")
 
 
 def hears():
