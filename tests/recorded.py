@@ -13,6 +13,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
+from normbench.results.store.job_records import JobRecord
 from tests import door
 
 COMMAND = "normbench tracking.uri=postgresql://me:***@host/db"
@@ -25,10 +26,12 @@ def blow_up(x):
 def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, params=None):
     """Run a job a scheme and keep the comparison; return it as the reader sees it.
 
-    params: settings to record.
+    What is written to a folder again joins the jobs that it holds. params: settings to record.
     """
-    records = {}
-    for number, (label, scheme) in enumerate(schemes):
+    home = folder / "outputs"
+    records = {file.stem: JobRecord.load(file) for file in sorted(home.glob("records/*.npz"))}
+    first = len(records)
+    for number, (label, scheme) in enumerate(schemes, first):
         outcome = run(Job(dataset, cost, scheme, gradient_descent(), settings))
         options = {f"normalizer.{key}": value for key, value in scheme.get_params().items()}
         own = {"dataset": dataset.name, "normalizer": label, **options, **(params or {})}
@@ -38,7 +41,6 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, pa
         if theory:
             record.scheme.metrics.append(("theory/step_threshold", 0.5, 0))
             record.scheme.metrics.append(("final/largest_convergent_step", 0.1, 0))
-    home = folder / "outputs"
     door.keep(home, "sweep-1", COMMAND, records)
     sweep = normbench.load("sweep-1", home).sweep
     return SimpleNamespace(home=str(home), folder=folder, sweep=sweep, name=name)

@@ -1,13 +1,8 @@
 """MLflow's UI of the copies: the addresses of a comparison's charts, and the server."""
 
 import os
-import signal
 import socket
-import subprocess
 import sys
-import time
-import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 from normbench.record.mlflow import absolute, copies, is_server
@@ -17,7 +12,6 @@ from normbench.results.store.errors import ResultsError
 
 DEFAULT_STORE = "sqlite:///mlflow.db"
 LOOPBACK_HOST, PORT = "127.0.0.1", 5000
-ATTEMPT_SECONDS, ANSWER_SECONDS = 0.2, 2.0
 
 
 def links(comparison: Comparison, uri: str, base: str) -> list[str]:
@@ -32,8 +26,8 @@ def links(comparison: Comparison, uri: str, base: str) -> list[str]:
     return [f"{experiment}: {base}/{page}" for experiment, page in copy["pages"].items()]
 
 
-def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PORT) -> int:
-    """Serve MLflow's UI until Ctrl-C, and print the links to the last copy once it answers.
+def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PORT) -> None:
+    """Print the links to the last copy, and become MLflow's server of its UI.
 
     If the store is a server, the links are printed and nothing is started.
 
@@ -43,9 +37,6 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
         host: The address that the server listens on.
         port: Its port.
 
-    Returns:
-        The exit code: that of the server, 0 after Ctrl-C.
-
     Raises:
         ResultsError: The port is in use.
     """
@@ -54,10 +45,11 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
     base = clean.without_user(uri.rstrip("/")) if is_server(uri) else f"http://{host}:{port}"
     lines = next(filter(None, (links(other, uri, base) for other in recorded(home))), [base])
     if is_server(uri):
-        print(*lines, sep="\n", flush=True)
-        return 0
+        print(*lines, sep="\n")
+        return
     _check_port(host, port)
-    print("MLflow's server starts; the link comes when it answers. Ctrl-C ends it.", flush=True)
+    told = "MLflow's server starts; the links open in some seconds. Ctrl-C ends it."
+    print(*lines, told, sep="\n", flush=True)
     settings = {
         # On the command line, every user of the machine could read a password.
         "MLFLOW_BACKEND_STORE_URI": absolute(uri),
@@ -66,30 +58,7 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     words = [sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port)]
-    signal.signal(signal.SIGTERM, _leave)
-    server = subprocess.Popen([*words, "--workers", "1"], env={**os.environ, **settings})
-    try:
-        # Without the proxies of the environment, which do not know this machine.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        while lines and server.poll() is None:
-            with (
-                suppress(OSError),
-                opener.open(f"http://{host}:{port}/health", None, ANSWER_SECONDS),
-            ):
-                print(*lines, sep="\n", flush=True)
-                lines = []
-            time.sleep(ATTEMPT_SECONDS)
-        return server.wait()
-    except KeyboardInterrupt:
-        return 0
-    finally:  # also if a signal ends this process alone
-        server.terminate()
-        server.wait()
-
-
-def _leave(number: int, _: object) -> None:
-    """Exit on a signal, with the exit code of a shell, so that `finally` ends the server."""
-    raise SystemExit(128 + number)
+    os.execve(sys.executable, [*words, "--workers", "1"], {**os.environ, **settings})
 
 
 def _check_port(host: str, port: int) -> None:

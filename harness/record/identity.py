@@ -3,9 +3,9 @@
 They follow from its settings, before any data are loaded. `descent` is a digest of what changes the
 numbers of the descent: the settings of the data, cost, scheme, model, optimizer, start, step sizes,
 iterations and precision, the bytes of the data's files, `NUMBERS`, and the code of the components.
-Code of the user enters by the bytes of its modules and of those that they import; an installed
-package by its version and files, scikit-learn by its version. Files that a component reads by
-itself do not enter. Processor, kernels and the versions of numpy, scipy and autograd change no more
+Code of the user enters by the bytes of the modules in its folder, a package by its version and the
+bytes of its modules, scikit-learn by its version. Files that a component reads by itself do not
+enter. Processor, kernels and the versions of numpy, scipy and autograd change no more
 than rounding, and are not part of it. `job` is a digest of the descent and of the use of its
 histories: record, theory, search, rules, shown step.
 
@@ -13,7 +13,6 @@ A recorded job is reused if it is equal, or if its descent is equal and more was
 one that differs in its judging alone is judged again. Any other job is descended.
 """
 
-import ast
 import hashlib
 import json
 import re
@@ -21,9 +20,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec, resolve_name
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,8 +34,6 @@ from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, identit
 # jobs are then descended again. A test with recorded numbers fails if it was forgotten.
 NUMBERS = 10
 KEY_PART = 16  # hexadecimal digits of a key that tell the descent, and as many that tell the job
-# Installed packages whose versions change no more than rounding, or enter as scikit-learn's does.
-LIBRARIES = ("numpy", "scipy", "autograd", "sklearn")
 LIST_MARKS = str.maketrans("", "", "[]()' \"")  # removed from the text of a list
 # Settings of the data that do not change the points: places, and parts held out in turn.
 BESIDE_DATA = ("dataset", "dataset.data_dir", "dataset.folds", "dataset.repeats")
@@ -74,7 +70,7 @@ def keys(experiment: str, params: Mapping[str, Any], plain: Mapping[str, Any]) -
     """
     components = _with_named_schemes({name: plain[name] for name in COMPONENTS})
     modules = {path.rpartition(".")[0] for path in _targets(components)}
-    code = {name: _digest_of_code(name) for name in sorted(_with_imports(modules))}
+    code = {name: _digest_of_code(name) for name in sorted(modules)}
     # The settings of schemes inside other schemes are not among the parameters.
     inner_schemes = [components[name] for name in ("normalizer", "optimizer")]
     descent_settings = identity_params(DESCENT_PART, params)
@@ -200,125 +196,48 @@ def _targets(value: Any) -> Iterator[str]:
 
 @cache
 def _digest_of_code(module: str) -> str:
-    """Return a text that identifies the code of a module.
+    """Return a text that identifies the code of a module; the name of one that is not found.
 
-    Args:
-        module: The full name of the module.
-
-    Returns:
-        The version of scikit-learn for its modules, a digest of the package for those of another
-        installed package, a digest of the files of any other, and the name of a module without one.
+    It is the version of scikit-learn for its modules, a digest of the module for those of this
+    project, and a digest of the package for any other: its version, and its modules. Of a module
+    without a package the other modules and packages in its folder count, which it may import.
     """
     root, *path = module.split(".")
     if root == "sklearn":
         return version("scikit-learn")
+    digest = hashlib.sha256()
     if root == "normbench":  # found without an import, which would load scikit-learn
         places = [folder.joinpath(*path) for folder in PLACES]
         files = [
             file for place in places for file in [*place.glob("*.py"), place.with_suffix(".py")]
         ]
-    elif _is_installed(module):
-        return _package_digest(root)
     else:
-        source = _source_file(module)
-        files = [source] if source else []
+        files = _package_files(root)
+        with suppress(PackageNotFoundError):  # its distribution has another name, or it has none
+            digest.update(version(root).encode())
     codes = [file.read_bytes() for file in sorted(files) if file.is_file()]
-    return hashlib.sha256(b"".join(codes)).hexdigest() if codes else module
+    digest.update(b"".join(codes))
+    return digest.hexdigest() if codes else module
 
 
-@cache
-def _package_digest(package: str) -> str:
-    """Return a digest of an installed package: its version, and its `.py` files."""
-    digest = hashlib.sha256()
-    with suppress(PackageNotFoundError):  # its distribution has another name, or it has none
-        digest.update(version(package).encode())
-    spec = _find_spec(package)
-    assert spec is not None
-    folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
-    files = [(folder, file) for folder in folders for file in sorted(folder.rglob("*.py"))]
-    for folder, file in files:
-        digest.update(f"\n{file.relative_to(folder)}\n".encode() + file.read_bytes())
-    if not folders and spec.origin:  # a package of one file
-        digest.update(Path(spec.origin).read_bytes())
-    return digest.hexdigest()
-
-
-def _with_imports(modules: set[str]) -> set[str]:
-    """Return modules with what the user's modules among them import.
-
-    That is the user's modules, and installed packages, without what these import in turn.
-    """
-    closure: set[str] = set()
-    remaining = list(modules)
-    while remaining:
-        module = remaining.pop()
-        if module not in closure:
-            closure.add(module)
-            remaining += _user_imports(module) if _is_user_code(module) else ()
-    return closure
-
-
-@cache
-def _user_imports(module: str) -> list[str]:
-    """Return the user's modules and the installed packages that a module of the user's imports."""
-    file = _source_file(module)
-    assert file is not None
-    # The package of a module is itself where its file is an `__init__.py`.
-    package = module if file.stem == "__init__" else module.rpartition(".")[0]
-    imported: dict[str, None] = {}  # the keys, in order and each once
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        targets = []
-        if isinstance(node, ast.Import):
-            targets = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            source = "." * node.level + (node.module or "")
-            source = resolve_name(source, package) if node.level else source
-            # An imported name may be a module or an object of the source.
-            targets = [f"{source}.{alias.name}" for alias in node.names]
-        for target in targets:
-            parts = target.split(".")
-            imported.update(
-                dict.fromkeys(".".join(parts[:end]) for end in range(1, len(parts) + 1))
-            )
-    packages = {name.partition(".")[0] for name in imported if _is_installed(name)}
-    return [*filter(_is_user_code, imported), *sorted(packages)]
-
-
-def _is_user_code(module: str) -> bool:
-    """Return whether a module is a `.py` file outside normbench, Python and `site-packages`."""
-    root = module.partition(".")[0]
-    if root == "normbench" or root in sys.stdlib_module_names or _is_in_site_packages(root):
-        return False
-    return _source_file(module) is not None
-
-
-def _is_installed(module: str) -> bool:
-    """Return whether a module is of an installed package; not of normbench or `LIBRARIES`."""
-    root = module.partition(".")[0]
-    return root not in ("normbench", *LIBRARIES) and _is_in_site_packages(root)
-
-
-def _is_in_site_packages(package: str) -> bool:
-    """Return whether a package is in `site-packages`; it is found without being imported."""
-    spec = _find_spec(package)
-    places = [spec.origin or "", *(spec.submodule_search_locations or ())] if spec else []
-    return any("site-packages" in Path(place).parts for place in places)
-
-
-def _source_file(module: str) -> Path | None:
-    """Return the `.py` file of a module, which need not be loaded; None without one."""
-    spec = _find_spec(module)
-    file_name = spec.origin if spec else getattr(sys.modules.get(module), "__file__", None)
-    return Path(file_name) if file_name and file_name.endswith(".py") else None
-
-
-@cache
-def _find_spec(module: str) -> ModuleSpec | None:
-    """Return the specification of a module; None where there is no such module."""
+def _package_files(package: str) -> list[Path]:
+    """Return the `.py` files of a package, which need not be loaded; see `_digest_of_code`."""
     try:
-        return find_spec(module)
+        spec = None if package in sys.stdlib_module_names else find_spec(package)
     except (Exception, SystemExit):  # a package of the user's may raise anything
-        return None
+        spec = None
+    if spec is None:
+        return []
+    folders = [Path(place) for place in spec.submodule_search_locations or ()]
+    if folders and spec.origin:
+        return [file for folder in folders for file in folder.rglob("*.py")]
+    file = Path(spec.origin or "")
+    if "site-packages" in file.parts:  # beside all others that are installed
+        return [file]
+    # Some folder may have the name of a file of data: not all of it is looked through.
+    patterns = "*.py", "*/*.py"
+    places = folders or [file.parent]
+    return [file for place in places for pattern in patterns for file in place.glob(pattern)]
 
 
 def _digest(text: str) -> str:

@@ -31,21 +31,22 @@ from normbench.datasets.values import UserError
 from normbench.results.safe import clean
 from normbench.results.store.comparison_files import FILE, Comparison, record_file, recorded
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.job_records import JobRecord, RunRecord, written_whole
+from normbench.results.store.job_records import JobRecord, RunRecord, is_finished, written_whole
 from normbench.results.store.looks import look
 
 COPIES = ".mlflow.json"  # the file in the folder of a comparison that says what was copied where
 ARTIFACTS = "mlartifacts"  # the folder of artifacts, in the working folder
 AUTO = "auto"  # runs of step sizes in comparisons of at most so many jobs
 MAX_JOBS_WITH_STEPS = 30
-PER_CALL = {"params": 100, "tags": 100, "metrics": 1000}  # limits of MLflow
+PER_CALL = {"params": 100, "metrics": 1000}  # limits of MLflow
 MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
 PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
 TIMEOUT = 5.0  # seconds until a server answers, before the first job
 PARALLEL_DOWNLOADS = 8
 NICENESS = 5  # of the copy, so that jobs go first; at 10 it waits for minutes beside them
 SQLITE = "sqlite:///"
-PRAGMAS = ("busy_timeout=60000", "journal_mode=WAL", "synchronous=NORMAL")
+BUSY_SECONDS = 60  # that SQLite waits for another process, such as one that makes its tables
+PRAGMAS = (f"busy_timeout={1000 * BUSY_SECONDS}", "journal_mode=WAL", "synchronous=NORMAL")
 STORE_VARIABLE = "MLFLOW_TRACKING_URI"
 MLFLOW_VARIABLES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -182,7 +183,8 @@ def check_store(uri: Any) -> None:
         if not isinstance(uri, str) or "://" not in uri:
             raise ValueError("it is no URI")
         if database := database_file(uri):
-            _check_database(database)
+            with closing(sqlite3.connect(database, timeout=BUSY_SECONDS)) as connection:
+                connection.execute("begin immediate")  # it can be written
         elif is_server(uri):
             _check_server(uri)
         else:
@@ -195,16 +197,6 @@ def check_store(uri: Any) -> None:
             "name a file, such as tracking.uri=sqlite:///mlflow.db, or a server, such as "
             "tracking.uri=http://host:5000; tracking=none makes no copy"
         ) from error
-
-
-def _check_database(file: Path) -> None:
-    """Raise OSError or ValueError unless a SQLite file can be written or created."""
-    with TemporaryDirectory(dir=file.parent):  # SQLite writes logs beside the file
-        pass
-    if file.exists():
-        with file.open("rb+") as stream:
-            if stream.read(16) not in (b"", b"SQLite format 3\0"):
-                raise ValueError("it is no database")
 
 
 def _check_server(server: str) -> None:
@@ -359,7 +351,7 @@ class Copier:
         return run_id
 
     def _log(self, run_id: str, kind: str, entries: list[Any]) -> None:
-        """Log any number of `params`, `tags` or `metrics` of a run."""
+        """Log any number of `params` or `metrics` of a run."""
         for first in range(0, len(entries), PER_CALL[kind]):
             self.client.log_batch(run_id, **{kind: entries[first : first + PER_CALL[kind]]})
 
@@ -423,33 +415,26 @@ class Copier:
         old_text = client.get_experiment(page.experiment_id).tags.get(names.DESCRIPTION.key, "")
         if not old_text or description.SIGNED in old_text:  # otherwise a user wrote it
             client.set_experiment_tag(page.experiment_id, names.DESCRIPTION.key, text)
-        self._describe_schemes(sweep, experiment)
+        self._color(sweep, experiment)
         return page.charts()
 
-    def _describe_schemes(self, sweep: Any, experiment: str) -> None:
-        """Describe the scheme runs that the comparison wrote, and give them the figures' colours.
+    def _color(self, sweep: Any, experiment: str) -> None:
+        """Give the runs that the comparison wrote the colours of the figures.
 
         Args:
             sweep: The comparison's jobs of the experiment.
             experiment: The name of the experiment.
         """
-        from normbench.results.pages import description, views
-        from normbench.results.store.rows import as_rows
+        from normbench.results.pages import views
 
         colors = views.colors(sweep, experiment)
         own = names.ROLE.equals(names.SCHEME), names.SWEEP_ID.equals(self.id), self.writer
-        runs = {run.data.tags[names.KEY.key]: run for run in self._runs(experiment, *own)}
-        for row in as_rows(sweep.of_role(names.SCHEME, experiment)):
-            run = runs.get(row["run_id"])
-            if run is None:  # of a reused job
-                continue
-            run_id, old_color = run.info.run_id, run.data.tags.get(names.COLOR.key)
-            tags = {names.DESCRIPTION.key: description.of_scheme(row, self.id)}
-            if colors.get(row["run_id"], old_color) != old_color:
-                tags[names.COLOR.key] = color = colors[row["run_id"]]
-                for step in self._runs(experiment, names.PARENT.equals(run_id)):
-                    self.client.set_tag(step.info.run_id, names.COLOR.key, color)
-            self._log(run_id, "tags", [self.entities.RunTag(*tag) for tag in tags.items()])
+        for scheme in self._runs(experiment, *own):
+            color = colors.get(scheme.data.tags[names.KEY.key])
+            if color and color != scheme.data.tags.get(names.COLOR.key):
+                steps = self._runs(experiment, names.PARENT.equals(scheme.info.run_id))
+                for run in (scheme, *steps):
+                    self.client.set_tag(run.info.run_id, names.COLOR.key, color)
 
 
 def connect(uri: str) -> Any:
@@ -476,7 +461,9 @@ def search(client: Any, experiments: Iterable[str], *terms: str) -> Iterator[Any
 
 
 def fetch(uri: str, home: Path, comparison_id: str | None = None) -> str:
-    """Fetch a comparison and the records of its jobs from a store; files that exist stay.
+    """Fetch a comparison and the records of its jobs from a store.
+
+    Records of finished jobs stay, and so does a comparison that has gone on as long as its copy.
 
     Args:
         uri: The URI of the store.
@@ -524,31 +511,35 @@ def _fetch(client: Any, home: Path, comparison_id: str | None) -> str:
     }
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         list(pool.map(lambda entry: _download(client, *entry), files.items()))
-    # It comes last: a comparison that has its file is whole.
-    _download(client, run, home / clean.name(comparison_id) / FILE)
+    with TemporaryDirectory() as folder:
+        _download(client, run, Path(folder) / FILE)
+        arrived = Comparison.read(Path(folder))
+    arrived.folder = home / clean.name(comparison_id)
+    there = Comparison.read(arrived.folder) if (arrived.folder / FILE).exists() else None
+    if there is None or (arrived.ended > there.ended and not there.is_running):
+        arrived.write()  # last: a comparison that has its file is whole
     return comparison_id
 
 
 def _download(client: Any, run: Any, file: Path) -> None:
-    """Download an artifact of a run to a file of its name, unless it exists.
+    """Download an artifact of a run to a file of its name, unless that is a finished job.
 
     Raises:
         ResultsError: The artifact lies in a folder of another machine, or is gone.
     """
-    if file.exists():
+    if is_finished(file):
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=file.parent) as folder:
+    with TemporaryDirectory() as folder:
         try:
-            artifact = Path(client.download_artifacts(run.info.run_id, file.name, folder))
-            draft = Path(folder) / "draft"  # MLflow copies nothing that lies on this machine
-            draft.write_bytes(artifact.read_bytes())
+            artifact = client.download_artifacts(run.info.run_id, file.name, folder)
+            content = Path(artifact).read_bytes()
         except Exception as error:  # of any class: each artifact library has its own
             raise ResultsError(
                 f"{file.name} cannot be read from {clean.line(run.info.artifact_uri)}; a local "
                 "folder can be read on its own machine only, in its old place"
             ) from error
-        os.replace(draft, file)
+    with written_whole(file) as draft:
+        draft.write(content)
 
 
 def copy(

@@ -5,6 +5,7 @@ The home of comparisons is a folder, by default `outputs`: a folder for each com
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ OLD_DATABASE = Path("mlflow.db")  # where results were recorded before records w
 COMPARISON_FORMAT = 1
 RUNNING, FINISHED, INTERRUPTED = "running", "finished", "stopped"
 FAILED = names.FAILED
+STATES = (RUNNING, FINISHED, INTERRUPTED, FAILED)
+PLAIN_NAME = re.compile(r"\w[\w .-]*")  # of a file in the folder, or of a record
 COMPLETE = "was stopped after its last job: every job is recorded, and nothing runs again"
 
 
@@ -76,9 +79,25 @@ class Comparison:
                 raise ValueError("its format is another one")
             del fields["id"]
             jobs = [JobEntry(**job) for job in fields.pop("jobs")]
-            return cls(folder, jobs=jobs, **fields)
-        except (KeyError, TypeError, AttributeError) as error:
+            comparison = cls(folder, jobs=jobs, **fields)
+            comparison._check()
+            return comparison
+        except OSError:
+            raise
+        except Exception as error:  # of any class: that of the first part that is not as written
             raise ValueError(f"{folder / FILE}: is no comparison ({error})") from error
+
+    def _check(self) -> None:
+        """Raise an error unless its parts have their types, and no name is a path."""
+        texts = [self.command, self.tracking, self.ended, *self.figures]
+        texts += [job.experiment for job in self.jobs]
+        texts += [text for pair in self.tags.items() for text in pair]
+        if not all(isinstance(text, str) for text in texts) or self.state not in STATES:
+            raise ValueError("a text of it is none")
+        drawn = [name for group in self.files.values() for name in group]
+        if not all(PLAIN_NAME.fullmatch(name) for name in (*self.keys, *drawn)):
+            raise ValueError("a name in it is a path")
+        datetime.fromisoformat(self.started)
 
     def write(self) -> None:
         """Write its file; raise OSError where that is not possible."""
@@ -184,11 +203,6 @@ class Comparison:
         return files if are_there else None
 
     @property
-    def sentence(self) -> str:
-        """The sentence about it that is shown; empty once it has ended."""
-        return f"This comparison {self.predicate}." if self.predicate else ""
-
-    @property
     def run_tags(self) -> dict[str, str]:
         """The tags of its run in MLflow, and in a table of runs."""
         own = {names.SWEEP_ID: self.id, names.COMMAND: self.command, names.JOBS: len(self.jobs)}
@@ -250,6 +264,5 @@ def empty_home(home: Path) -> ResultsError:
 def sentences(comparisons: Iterable[Comparison]) -> list[str]:
     """Return one sentence about each comparison that has not ended; several are named by id."""
     shown = list(comparisons)
-    if len(shown) == 1:
-        return [shown[0].sentence] if shown[0].sentence else []
-    return [f"Comparison {other.id} {other.predicate}." for other in shown if other.predicate]
+    told = ["This comparison"] if len(shown) == 1 else [f"Comparison {each.id}" for each in shown]
+    return [f"{name} {each.predicate}." for name, each in zip(told, shown) if each.predicate]

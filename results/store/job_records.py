@@ -132,8 +132,10 @@ class JobRecord:
         if (number := fields.pop("format")) != FORMAT:
             raise ValueError(f"its format is {number}")
         scheme, *steps = (_run(run) for run in [fields["scheme"], *fields["steps"]])
-        texts = (*fields["params"].items(), *fields["dataset"].items(), *scheme.tags.items())
-        if not all(isinstance(text, str) for pair in texts for text in pair):
+        mappings = [fields["params"], fields["dataset"], *(run.tags for run in (scheme, *steps))]
+        texts = [text for mapping in mappings for pair in mapping.items() for text in pair]
+        texts += [fields["experiment"], fields["failure"], *fields["notes"]]
+        if not all(isinstance(text, str) for text in texts):
             raise ValueError("a text of it is none")
         stored = StoredArrays(file, records)
         return cls(**fields | {"scheme": scheme, "steps": steps, "arrays": stored})

@@ -203,7 +203,7 @@ class Sweep:
         """Read the arrays of one record of a run; raise `ResultsError` where they cannot be."""
         try:
             return dict(self.records[run_id].arrays[name])
-        except (OSError, KeyError, ValueError, BadZipFile) as error:
+        except (OSError, KeyError, ValueError, BadZipFile, MemoryError) as error:
             raise ResultsError(
                 f"record {run_id}: its {name} cannot be read ({clean.first_line(error)})"
             ) from error
@@ -283,14 +283,14 @@ def load_query(home: Path, where: str) -> Sweep:
     Raises:
         ResultsError: The filter cannot be read, or no run matches it.
     """
-    selects = filters.parse(where)
     chosen = comparison_files.recorded(home)
     if not chosen:
         raise comparison_files.empty_home(home)
     every = of_comparisons(chosen)
-    records = {key: record for key, record in every.records.items() if selects(record)}
+    jobs = every.of_role(names.SCHEME)
+    records = {key: every.records[key] for key in filters.select(jobs, where)["run_id"]}
     if not records:
-        suggestion = filters.remedy(where, every.records.values())
+        suggestion = filters.remedy(jobs, where)
         raise ResultsError(clean.line(f"--where {where}: finds no job in {home}; {suggestion}"))
     return replace(sweep_of(every.comparisons, records, every.left_out), sweep_id=QUERY)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from normbench import names
+from normbench.results.store.comparison_files import FILE, Comparison, record_file
 from normbench.results.store.job_records import JobRecord, is_finished
 from tests import forks
 
@@ -94,6 +95,13 @@ def environment(**options: str) -> dict[str, str]:
 def recorded(folder: Path) -> list[str]:
     """Return the keys of the finished jobs of a folder."""
     return sorted(file.stem for file in folder.glob("outputs/records/*.npz") if is_finished(file))
+
+
+def tags(folder: Path, tag: names.Tag) -> list[str]:
+    """Return a tag of each finished job of a folder's one comparison, in the order of its jobs."""
+    (file,) = folder.glob(f"outputs/*/{FILE}")
+    places = [record_file(folder / "outputs", key) for key in Comparison.read(file.parent).keys]
+    return [JobRecord.load(place).scheme.tags[tag.key] for place in places if is_finished(place)]
 
 
 def descents(folder: Path) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench import names
-from normbench.results.store.comparison_files import FINISHED, Comparison, JobEntry
+from normbench.results.store.comparison_files import FINISHED, RUNNING, Comparison, JobEntry
 from normbench.results.store.job_records import JobRecord, RunRecord
 
 NAME = "two-softmax"  # the experiment
@@ -58,6 +58,7 @@ def compare(home, comparison_id, schemes, state=FINISHED, written=None):
         {"git_dirty": "true"},
         state,
         started,
+        "" if state == RUNNING else started,
         files={NAME: ["melt.png", "report.html"]},
     )
     comparison.write()

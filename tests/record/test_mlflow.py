@@ -111,7 +111,6 @@ def test_everything_arrives_under_its_name(uri, tmp_path):
         own = {**written.scheme.tags, **place, **above, "writer": run.data.tags["writer"]}
         assert {k: v for k, v in run.data.tags.items() if k not in MLFLOWS} == own
         assert run.info.run_name == scheme
-        assert "in comparison A" in run.data.tags[names.DESCRIPTION.key]
         assert run.data.params == written.params
         assert histories(client, run) == sorted(written.scheme.metrics)
         (dataset,) = run.inputs.dataset_inputs
@@ -271,9 +270,9 @@ def test_a_store_that_is_away_is_one_line_and_the_next_comparison_completes_it(u
     [
         ("mlflow.db", "is no URI"),
         (None, "is no URI"),
-        ("sqlite:///no/folder/mlflow.db", "No such file"),
-        ("sqlite:///text.db", "is no database"),
-        ("sqlite:///.", "Is a directory"),
+        ("sqlite:///no/folder/mlflow.db", "unable to open"),
+        ("sqlite:///text.db", "is not a database"),
+        ("sqlite:///.", "unable to open"),
         ("nothing://host/name", "nothing"),
     ],
 )
@@ -311,9 +310,12 @@ def test_a_comparison_is_fetched_as_it_was_and_nothing_is_replaced(uri, tmp_path
         "comparison.json",
         *(f"{key(scheme)}.npz" for scheme in ("standard", "broken", "minmax")),
     }
-    (elsewhere / "A" / "comparison.json").write_text("mine")
-    copying.fetch(uri, elsewhere, "A")
-    assert (elsewhere / "A" / "comparison.json").read_text() == "mine"
+    for ended, command in (("", "normbench x"), ("2999", "mine")):
+        here = Comparison.read(elsewhere / "A")
+        here.command, here.ended = "mine", ended
+        here.write()
+        copying.fetch(uri, elsewhere, "A")
+        assert Comparison.read(elsewhere / "A").command == command  # the later one
     with pytest.raises(ResultsError, match="holds no comparison C; run normbench there first"):
         copying.fetch(uri, elsewhere, "C")
     (tmp_path / "mlartifacts").rename(tmp_path / "moved")

@@ -147,6 +147,8 @@ def _run(scene: Scene, command: str, work: Path, environment: Mapping[str, str])
     if words[:1] == ["python"]:
         program = (work / words[1]).read_text()
         return forks.run(words[2:], work, environment, patience=PATIENCE, program=program)
+    if not scene.copied and words[:1] != ["results"]:
+        words.append("tracking=none")
     if scene.processes:
         return subprocess.run(
             [sys.executable, "-m", "normbench", *words],

@@ -17,12 +17,14 @@ class Scene:
         files: The files of the folder before the first command, by their names.
         prepare: Writes those that are no text, or None.
         processes: Whether each command is a process of its own, and not one that is forked.
+        copied: Whether comparisons are copied to MLflow, which takes seconds.
     """
 
     commands: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Path], None] | None = None
     processes: bool = False
+    copied: bool = False
 
 
 def write_arrays(folder: Path) -> None:
@@ -177,6 +179,7 @@ SCENES = {
             "results figure windwos",
             "results profile --out profiles",
         ),
+        copied=True,
     ),
     "costs": Scene(
         (
@@ -406,6 +409,7 @@ SCENES = {
             "python narrow.py",
         ),
         files={"mine.py": OWN_PACKAGE, "narrow.py": NARROW},
+        copied=True,
     ),
     "diverged": Scene(
         (
@@ -444,6 +448,7 @@ SCENES = {
             "change.py": "import pathlib\n\nfile = pathlib.Path('clients.csv')\n"
             "file.write_text(file.read_text().replace('20,1000', '21,1001'))\n",
         },
+        copied=True,
     ),
     "made": Scene(
         (
@@ -511,6 +516,7 @@ SCENES = {
             "start=[1,2]",
             "tracking.uri=http://127.0.0.1:9/",
         ),
+        copied=True,
     ),
     "deleted": Scene(
         (
@@ -524,6 +530,7 @@ SCENES = {
             "results list",
             "results delete none --yes",
         ),
+        copied=True,
     ),
     "moved": Scene(
         (
@@ -542,12 +549,14 @@ SCENES = {
             "block.py": "import pathlib\n\npathlib.Path('blocked').write_text('a file')\n",
             "move.py": "import pathlib\n\npathlib.Path('outputs').rename('moved')\n",
         },
+        copied=True,
     ),
     "broken": Scene(
         (
             "dataset=broken normalizer=identity,standard,pca_sphere iterations=5 "
             "step_sizes=[0.1,1] figures=[]",
         ),
+        copied=True,
     ),
     "processes": Scene(
         (
@@ -556,6 +565,7 @@ SCENES = {
             "normalizer=standrd",
         ),
         processes=True,
+        copied=True,
     ),
     "shown": Scene(
         (

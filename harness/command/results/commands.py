@@ -467,7 +467,8 @@ def _dashboard(options: argparse.Namespace) -> int:
     """Serve MLflow's page of the copy until it is stopped."""
     from normbench.record.dashboard import serve
 
-    return serve(options.home, options.store, options.host, options.port)
+    serve(options.home, options.store, options.host, options.port)
+    return 0
 
 
 OF_RUNS = ("show", "table", "theory", "figure", "report")  # which begin with `_sweep`

@@ -1,5 +1,6 @@
 """Check the standard output: a command whose output is lost reports that in one line."""
 
+import errno
 import os
 import select
 import sys
@@ -7,10 +8,13 @@ from collections.abc import Callable
 
 # What a shell makes of a command that ended as its reader left: 128 and SIGPIPE.
 READER_LEFT_CODE = 141
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk
 
 
 def run_with_checked_output(command: Callable[[], int]) -> int:
     """Run a command and return its exit code; 2 and one line where nothing can be printed.
+
+    A full disk is one line, and the code 1.
 
     The output is checked before the command starts, and after it. Where the reader of a pipe has
     left, as in `normbench results list | head`, nothing is printed, and the code is the usual one
@@ -29,6 +33,10 @@ def run_with_checked_output(command: Callable[[], int]) -> int:
         return code
     except OSError as error:
         reason = describe_output_error(error)
+        if reason is None and error.errno in FULL:
+            line = f"normbench: {error.strerror}; the same command runs what is not recorded"
+            print(line, file=sys.stderr)
+            return 1
         if reason is None:
             raise
         if reason:

@@ -1,7 +1,7 @@
 """When a target is reached: at which step size, and by which count."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -317,12 +317,14 @@ def test_schemes_are_counted_to_one_target(tmp_path):
     values = reached.time_to_target([made.sweep], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == np.inf
     without_finer = made.sweep.runs.drop(columns=names.REFINED.column)
-    several = Sweep(made.home, "s", without_finer.assign(**{names.setting("starts"): "2"}))
+    starts = without_finer.assign(**{names.setting("starts"): "2"})
+    several = replace(made.sweep, runs=starts)
     known = reached.time_to_target([several], "1e-1")["scheme"].tolist()
     assert known == ["standard"]  # the median's costs are not each start's
     assert values["standard"] <= standard[count]  # a finer step size, to a lower goal
     # Under a penalty on its own weights each scheme has a target of its own.
-    own = Sweep(made.home, "s", without_finer.assign(**{names.setting("cost.l2"): "0.1"}))
+    penalized = without_finer.assign(**{names.setting("cost.l2"): "0.1"})
+    own = replace(made.sweep, runs=penalized)
     values = reached.time_to_target([own], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == identity[count]
 

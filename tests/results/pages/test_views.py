@@ -104,14 +104,3 @@ def test_a_description_has_the_answer_first_then_the_picture_the_table_and_links
     assert "(#/experiments/7/runs/run/artifacts/report.html" in text
     assert text.endswith(f"*{description.SIGNED}.*")
     assert "![" not in description.write(sweep, NAME, PAGE)
-
-
-def test_a_long_description_of_a_scheme_is_cut_and_signed(sweep):
-    row = sweep.of_role(names.SCHEME).iloc[0].to_dict()
-    short = description.of_scheme(row, "A")
-    assert short.startswith(
-        "**standard** on two-softmax: converged at step size 1, in comparison A"
-    )
-    long = description.of_scheme(row | {names.EXPLANATION.column: "y" * 9999}, "A")
-    assert len(long) == description.MAX_DESCRIPTION_LENGTH
-    assert long.endswith(f"y\n\n*{description.SIGNED}.*")

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from normbench import names
 from normbench.results.store import dataset_inputs, filters, recorded_histories
-from normbench.results.store.job_records import JobRecord, RunRecord
+from normbench.results.store.errors import ResultsError
 from normbench.results.store.run_labels import _count_equal_numbers
 
 COST = names.TRAIN_COST.key
@@ -55,33 +56,39 @@ def test_a_thinned_history_comes_from_the_arrays_of_its_scheme():
     ]
 
 
-def job(params, **tags):
-    return JobRecord("x", params, RunRecord("n", tags, [("final/cost", 0.5, 0)]))
+JOBS = pd.DataFrame(
+    [
+        {"params.dataset": "iris", "params.cost.l2": "0", "tags.verdict": "failed"},
+        {"params.dataset": "digits", "metrics.final/cost": 0.5},
+    ]
+)
 
 
 def test_a_filter_that_finds_nothing_is_answered_by_what_is_recorded():
-    jobs = [job({"dataset": "iris", "cost.l2": "0"}, verdict="failed"), job({"dataset": "digits"})]
-    told = filters.remedy("params.dataset = 'x' and params.dataset = 'y'", jobs)
-    assert told == "params.dataset is digits or iris there"
-    assert filters.remedy("params.`datasets` = 'x'", jobs) == (
+    told = filters.remedy(JOBS, "params.dataset = 'x' and params.dataset = 'y'")
+    assert told == "params.dataset is 'digits' or 'iris' there"
+    assert filters.remedy(JOBS, "`params.datasets` = 'x'") == (
         "no run has params.datasets; did you mean params.dataset"
     )
-    assert filters.remedy("tags.zzz = 'x' and params.cost.l2 = '1'", jobs) == (
-        "no run has tags.zzz; params.cost.l2 is 0 there"
+    assert filters.remedy(JOBS, "tags.zzz = 'x' and params.cost.l2 = '1'") == (
+        "no run has tags.zzz; params.cost.l2 is '0' there"
     )
 
 
 def test_conditions_are_met_by_jobs_that_have_the_value():
-    jobs = [job({"dataset": "iris"}), job({"dataset": "digits"}, verdict="failed")]
-    for where, wanted in {
-        "params.dataset = 'iris'": [True, False],
-        "params.dataset != iris": [False, True],
-        "tags.verdict LIKE 'fail%'": [False, True],
-        "metrics.`final/cost` >= 0.5": [True, True],
-        "metrics.final/cost < 0.5 and params.dataset = 'iris'": [False, False],
-        "metrics.final/cost = x": [False, False],
+    for where, found in {
+        "params.dataset = 'iris'": [0],
+        "params.dataset != 'iris'": [1],
+        "metrics.final/cost >= 0.5 and params.dataset == 'digits'": [1],
+        "`metrics.final/cost` < 0.5": [],
+        "tags.verdict = 'failed' or params.dataset = 'digits'": [0, 1],
+        "params.dataset = 'a = b'": [],
+        "params.zzz = '1'": [],
     }.items():
-        assert [*map(filters.parse(where), jobs)] == wanted, where
+        assert filters.select(JOBS, where).index.tolist() == found, where
+    for where in ("nonsense", "params.dataset", "params.dataset = iris", "params.dataset ="):
+        with pytest.raises(ResultsError, match="is no condition; write it as in"):
+            filters.select(JOBS, where)
 
 
 def test_a_data_set_is_told_with_its_sizes():
