@@ -131,7 +131,7 @@ MOVING = (
 
 WRITE, READ = ("tracking.uri=FILE",), ("results", "--store", "FILE")
 CASES = (
-    Case("a text for a store", text(*WRITE), ("notes.db", "no database")),
+    Case("a text for a store", text(*WRITE), ("notes.db", "not a database")),
     Case("a text for a store, to read", text(*READ), ("notes.db",)),
     Case("another's database, to read", another(*READ), ("others.db",)),
     Case("a damaged database, to read", damaged(*READ), ("mlflow.db",)),

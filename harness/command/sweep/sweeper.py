@@ -238,15 +238,15 @@ class Sweep(Sweeper):
         tracking_settings = self.spec.plain_settings["tracking"]
         uri = tracking_settings["uri"]
         tracking = "" if uri == NO_TRACKING else "null" if uri is None else str(uri)
-        if tracking:
-            mlflow.check_store(tracking)
-            tracking = mlflow.absolute(tracking)
         place = jobs[0].folder
         try:
             if earlier is None:
                 place.mkdir(parents=True, exist_ok=True)
                 self.lock = FileLock(place / comparison_files.LOCK)
                 self.lock.acquire()
+            if tracking:
+                mlflow.check_store(tracking)
+                tracking = mlflow.absolute(tracking)
             checkpoint.tidy(place.parent)
             if earlier is None or None in recorded_keys:
                 command = _command_text(self.arguments)
