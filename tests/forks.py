@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 120  # seconds after which a command is ended
+PATIENCE = 300  # seconds after which a command is ended
 THREADS = "OMP_NUM_THREADS"
 KEPT = {"MPLCONFIGDIR"}  # what the loaded libraries have read already
 # Libraries that a command imports late, beside all modules of the package itself.

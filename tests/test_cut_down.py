@@ -77,7 +77,7 @@ CUT = {
     "small_batches": ["dataset.points=200", "iterations=1", "starts=1"],
     "solver_buys": ["dataset=wine", "normalizer=identity", "iterations=5"],
     "spam": ["iterations=5"],
-    "sparse_features": ["dataset.points=200", "step_sizes=[1]", "iterations=5"],
+    "sparse_features": ["dataset.points=100", "normalizer=standard", "step_sizes=[1]"],
     "standard_against_sphering": ["dataset.points=100", "dataset.split_seed=0,1", "iterations=90"],
     "statistics_before_the_split": ["dataset.split_seed=0", "dataset.points=50"],
     "target_scaling": ["iterations=20"],

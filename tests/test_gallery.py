@@ -155,7 +155,7 @@ def compared(tmp_path_factory):
     for words, _ in OF_PAGES.values():
         if tuple(words) not in folders:
             folder = folders[tuple(words)] = tmp_path_factory.mktemp("compared")
-            done = forks.run([*words, "figures=[]"], folder)
+            done = forks.run([*words, "figures=[]", "tracking=none"], folder)
             assert done.returncode == 0, done.stderr
     return folders
 

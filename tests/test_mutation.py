@@ -116,7 +116,7 @@ def test_what_a_test_takes_from_a_cache_is_noted_for_it_too(tmp_path, monkeypatc
 
 @pytest.mark.commands
 def test_every_room_has_mutants():
-    assert all(len(cases(room)) >= 20 for room in ROOMS)
+    assert min(len(cases(room)) for room in ROOMS) >= 10
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.commands
 
 
 def run(folder, *arguments):
-    return forks.run(arguments, folder)
+    return forks.run([*arguments, "tracking=none"], folder)
 
 
 def test_every_start_is_recorded_on_its_step(tmp_path):

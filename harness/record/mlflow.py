@@ -43,7 +43,7 @@ MAX_TAG_LENGTH = 8000  # characters that MLflow keeps
 PAUSE_SECONDS, RETRY_SECONDS = 0.1, 5.0
 TIMEOUT = 5.0  # seconds until a server answers, before the first job
 PARALLEL_DOWNLOADS = 8
-NICENESS = 10  # of the copy, so that jobs go first
+NICENESS = 5  # of the copy, so that jobs go first; at 10 it waits for minutes beside them
 SQLITE = "sqlite:///"
 BUSY_SECONDS = 60  # that SQLite waits for another process, such as one that makes its tables
 PRAGMAS = (f"busy_timeout={1000 * BUSY_SECONDS}", "journal_mode=WAL", "synchronous=NORMAL")

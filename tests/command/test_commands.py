@@ -30,13 +30,13 @@ def results(three, tmp_path):
 
 
 @pytest.mark.commands
-def test_a_table_is_printed_or_written_in_its_format(results, tmp_path):
+def test_a_table_is_printed_or_written_in_its_format(results, three, tmp_path):
     table = pd.read_csv(io.StringIO(results("table", "--format", "csv")))
     assert set(table["scheme"]) == {"identity", "standard", "pca_sphere"}
     (tmp_path / "here").mkdir()
     folders = {"latex": ["--out", "here"], "parquet": []}  # what is no text is always written
     files = [results("table", "--format", name, *more).strip() for name, more in folders.items()]
-    assert files == [f"{tmp_path}/here/table.tex", f"{tmp_path}/outputs/sweep-1/table.parquet"]
+    assert files == [f"{tmp_path}/here/table.tex", f"{three.home}/sweep-1/table.parquet"]
     assert "pca\\_sphere" in (tmp_path / "here" / "table.tex").read_text()
     assert list(pd.read_parquet(files[1])["scheme"]) == list(table["scheme"])
     histories = pd.read_csv(io.StringIO(results("table", "--histories", "--format", "csv")))
@@ -61,13 +61,15 @@ def test_only_on_a_terminal_a_table_is_fitted_to_its_width(results):
 
 
 @pytest.mark.slow
-def test_a_figure_is_written_in_every_format_and_dark_where_it_is_asked_for(results, tmp_path):
+def test_a_figure_is_written_in_every_format_and_dark_where_it_is_asked_for(
+    results, three, tmp_path
+):
     files = results("figure", "histories", "--dark", "--out", "here").split()
     assert {f"{tmp_path}/here/histories{end}" for end in (".png", ".svg", ".pdf", "-dark.png")} <= {
         *files
     }
     page = results("figure", "histories", "--format", "page").split()
-    assert f"{tmp_path}/outputs/sweep-1/page/histories.png" in page
+    assert f"{three.home}/sweep-1/page/histories.png" in page
 
 
 @pytest.mark.parametrize(

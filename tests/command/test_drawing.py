@@ -16,7 +16,7 @@ TWO_CORES = len(os.sched_getaffinity(0)) > 1
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [{}, {"OMP_NUM_THREADS": "1"}], ids=str)
 def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path, threads):
-    text, libraries = loaded(tmp_path, *SMALL, "figures=[melt]", **threads)
+    text, libraries = loaded(tmp_path, *SMALL, "figures=[melt]", "tracking=none", **threads)
     assert ("matplotlib" in libraries) == (bool(threads) or not TWO_CORES)
     assert "report.html and 1 figure (png, svg)" in text
     (report,) = tmp_path.glob("outputs/*/report.html")
@@ -28,7 +28,13 @@ def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path
 @pytest.mark.skipif(not TWO_CORES, reason="one core: nothing is prepared")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_the_prepared_process_ends_with_a_command_that_is_stopped(tmp_path, how):
-    words = (*SMALL[:2], "step_sizes=[0.1,1]", "iterations=1000000", "checkpoint=0.1")
+    words = (
+        *SMALL[:2],
+        "step_sizes=[0.1,1]",
+        "iterations=1000000",
+        "checkpoint=0.1",
+        "tracking=none",
+    )
     started = bench.start(tmp_path, *words)
     wait("a job at work", lambda: list(tmp_path.glob("outputs/checkpoints/*.npz")))
     (prepared,) = children(started.process.pid)

@@ -7,7 +7,7 @@ from normbench.results.store.comparison_files import Comparison, record_file
 from normbench.results.store.job_records import JobRecord
 
 pytestmark = pytest.mark.commands
-LIGHT = ("shadows=false", "refine=false", "theory=none", "figures=[]")
+LIGHT = ("shadows=false", "refine=false", "theory=none", "figures=[]", "tracking=none")
 
 
 def recorded(folder, *keys):

@@ -33,7 +33,7 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
 @pytest.mark.slow
 def test_a_comparison_whose_reader_leaves_draws_its_figures(tmp_path):
     reader, writer = os.pipe()
-    command = [sys.executable, "-m", "normbench", *SMALL, "figures=[melt]"]
+    command = [sys.executable, "-m", "normbench", *SMALL, "figures=[melt]", "tracking=none"]
     options = {"stderr": subprocess.DEVNULL, "env": forks.user_environment()}
     started = subprocess.Popen(command, stdout=writer, cwd=tmp_path, **options)
     os.close(writer)

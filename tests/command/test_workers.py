@@ -28,7 +28,7 @@ with guarded_workers():
     os.kill(os.getpid(), signal.SIGKILL)
 """
 WORDS = ("normalizer=standard,identity", "iterations=200000", "step_sizes=[1]")
-WORDS += ("hydra/launcher=joblib", "figures=[]")
+WORDS += ("hydra/launcher=joblib", "figures=[]", "tracking=none")
 
 
 def hears():
@@ -56,9 +56,10 @@ def test_a_worker_ends_whose_command_is_killed_before_its_first_job(tmp_path):
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-def test_a_mistake_ends_them_whatever_they_are_at(has_begun):
+def test_a_mistake_ends_them_whatever_they_are_at(has_begun, tmp_path):
     sweep = Sweep()
-    sweep.parents, sweep.new_folders, sweep.workers = {}, [], Workers(2, 2)
+    sweep.comparison, sweep.lock, sweep.workers = None, None, Workers(2, 2)
+    sweep.folder, sweep.is_new_home = tmp_path / "none", False
     worker = Path("/proc") / str(sweep.workers._submit(os.getpid).result() if has_begun else 0)
     assert worker.exists() == has_begun
     sweep.workers._submit(time.sleep, 2 * PATIENCE)

@@ -40,7 +40,7 @@ def test_a_process_ends_with_one_line_and_code_2(case, tmp_path):
     attempt = case.make(tmp_path / "data")
     assert isinstance(attempt, partial)
     option, settings, cost = (*attempt.args, "softmax")[:3]
-    done = forks.run([f"dataset={option}", f"cost={cost}", *given(settings)], work)
+    done = forks.run([f"dataset={option}", f"cost={cost}", "tracking=none", *given(settings)], work)
     assert done.returncode == 2
     assert done.stderr.startswith("normbench: ")
     assert done.stderr.count("\n") == 1

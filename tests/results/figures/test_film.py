@@ -67,9 +67,9 @@ def test_a_mirrored_axis_runs_backwards_and_it_is_said(turned):
 
 @pytest.mark.slow
 def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(found, reel, tmp_path):
-    written = drawing.write(found.sweep, tmp_path, ["film"], file_formats=("png", "svg", "pdf"))
+    written = drawing.write(found.sweep, tmp_path, ["film"], file_formats=("png",))
     files = {file.name: file for group in written.values() for file in group}
-    assert set(files) == {"film.png", "film.svg", "film.pdf", "film.gif"}
+    assert set(files) == {"film.png", "film.gif"}
     with Image.open(files["film.gif"]) as picture:
         assert picture.n_frames == len(reel) == 37
         assert b"normbench.compare" in picture.info["comment"]
@@ -83,15 +83,15 @@ def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(found, reel, tmp_pa
 
 
 @pytest.mark.slow
-def test_hostile_names_are_text_in_every_file(tmp_path):
+def test_hostile_names_are_text_in_every_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(output, "write_gif", lambda *arguments: None)
     x, y = points()
     names = ["</script><script>alert(1)</script>", 'b" onload="alert(2)]]>$x$']
     labels = np.where(y == "yes", "<b>&yes", "\u202eno")
     frame = pd.DataFrame(x, columns=names)
-    made = normbench.compare(
-        frame, labels, normalizers=["standard"], record=["film"], iterations=1, name="<i>&</i>"
-    )
-    written = drawing.write(made.sweep, tmp_path, ["film"], file_formats=("png", "svg"))
+    settings = {"record": ["film"], "iterations": 1, "step_sizes": [0.1], "name": "<i>&</i>"}
+    made = normbench.compare(frame, labels, normalizers=["standard"], **settings)
+    written = drawing.write(made.sweep, tmp_path, ["film"], file_formats=("svg",))
     (files,) = written.values()
     for file in files:
         if file.suffix == ".svg":

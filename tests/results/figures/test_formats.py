@@ -10,12 +10,11 @@ from tests.results.figures.pictures import draw
 
 # The fullest picture of each kind.
 FULL = (
-    *("melt", "melt, eight", "overview, many"),
-    *("histories", "histories, twelve", "step_sizes", "step_sizes, lost", "phase_diagram, many"),
-    *("contours", "contours, curved", "data", "data, ten classes", "spectrum", "biplot", "film"),
+    *("melt, eight", "overview, many", "histories, twelve", "step_sizes, lost"),
+    *("phase_diagram, many", "contours, curved", "data, ten classes", "spectrum", "biplot", "film"),
     *("features, thirty", "by_layer", "dial", "batch_sizes", "boundary"),
 )
-LARGE = ("melt", "overview, many", "histories, twelve", "contours", "data, ten classes", "film")
+LARGE = ("melt", "overview, many", "histories, twelve", "film")
 
 
 def assert_apart(boxes, most):

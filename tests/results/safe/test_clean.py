@@ -239,7 +239,7 @@ def test_results_write_in_their_folder_alone(hostile, monkeypatch, capsys):
     monkeypatch.chdir(hostile.folder)
     root = hostile.folder.parent.parent
     before = set(root.rglob("*"))
-    for words in ("show", "figure histories", "table --format csv --out"):
+    for words in ("show", "table --format csv --out"):
         out = ["tables"] if words.endswith("--out") else []
         assert main([*words.split(), *out, "--folder", hostile.home]) == 0
     written = set(root.rglob("*")) - before
