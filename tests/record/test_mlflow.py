@@ -369,7 +369,7 @@ def test_a_copy_ends_with_the_command_that_was_killed(uri, tmp_path):
 
 
 def wait_for(uri, role, status):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not counts(uri)[role, status]:
         assert time.monotonic() < end
         time.sleep(0.2)
