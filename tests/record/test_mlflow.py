@@ -369,7 +369,7 @@ def test_a_copy_ends_with_the_command_that_was_killed(uri, tmp_path):
 
 
 def wait_for(uri, role, status):
-    end = time.monotonic() + 300
+    end = time.monotonic() + 300  # the copy gives way to all else
     while not counts(uri)[role, status]:
         assert time.monotonic() < end
         time.sleep(0.2)
