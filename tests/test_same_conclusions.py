@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import normbench
+from normbench import names
 from normbench.choices import CONF
 from tests import forks
 from tests.real_data import FOLDER
@@ -27,7 +29,7 @@ def printed(folder, kernel, threads, *words):
     """Return what a command prints under these kernels and threads, without times and places."""
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "normbench", *words, "figures=[]"],
+        [sys.executable, "-m", "normbench", *words, "figures=[]", "tracking=none"],
         cwd=folder,
         env=forks.user_environment(OPENBLAS_CORETYPE=kernel, OPENBLAS_NUM_THREADS=str(threads)),
         capture_output=True,
@@ -35,6 +37,8 @@ def printed(folder, kernel, threads, *words):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
+    (ran,) = normbench.load(folder=folder / "outputs").sweep.of_role(names.SWEEP)[names.BLAS.column]
+    assert kernel != "Haswell" or " Haswell," in ran  # Zen has the kernels of Haswell
     text = done.stdout.partition("\nfiles ")[0]
     # A column of seconds, which a table has where a job took some.
     return re.sub(r" +(\d+\.\d\d|seconds)$", "", text, flags=re.MULTILINE)

@@ -48,8 +48,8 @@ def serve(home: Path, uri: str | None, host: str = LOOPBACK_HOST, port: int = PO
         print(*lines, sep="\n")
         return
     _check_port(host, port)
-    told = "MLflow's server starts; the links open in some seconds. Ctrl-C ends it."
-    print(*lines, told, sep="\n", flush=True)
+    hint = "MLflow's server starts; the links open in some seconds. Ctrl-C ends it."
+    print(*lines, hint, sep="\n", flush=True)
     settings = {
         # On the command line, every user of the machine could read a password.
         "MLFLOW_BACKEND_STORE_URI": absolute(uri),

@@ -264,5 +264,7 @@ def empty_home(home: Path) -> ResultsError:
 def sentences(comparisons: Iterable[Comparison]) -> list[str]:
     """Return one sentence about each comparison that has not ended; several are named by id."""
     shown = list(comparisons)
-    told = ["This comparison"] if len(shown) == 1 else [f"Comparison {each.id}" for each in shown]
-    return [f"{name} {each.predicate}." for name, each in zip(told, shown) if each.predicate]
+    subjects = (
+        ["This comparison"] if len(shown) == 1 else [f"Comparison {each.id}" for each in shown]
+    )
+    return [f"{name} {each.predicate}." for name, each in zip(subjects, shown) if each.predicate]

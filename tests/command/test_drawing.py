@@ -14,10 +14,9 @@ TWO_CORES = len(os.sched_getaffinity(0)) > 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [{}, {"OMP_NUM_THREADS": "1"}], ids=str)
-def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path, threads):
-    text, libraries = loaded(tmp_path, *SMALL, "figures=[melt]", "tracking=none", **threads)
-    assert ("matplotlib" in libraries) == (bool(threads) or not TWO_CORES)
+def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path):
+    text, libraries = loaded(tmp_path, *SMALL, "figures=[melt]", "tracking=none")
+    assert ("matplotlib" in libraries) == (not TWO_CORES)
     assert "report.html and 1 figure (png, svg)" in text
     (report,) = tmp_path.glob("outputs/*/report.html")
     assert "<svg" in report.read_text()
@@ -26,8 +25,7 @@ def test_matplotlib_is_loaded_beside_the_jobs_where_there_are_two_cores(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.skipif(not TWO_CORES, reason="one core: nothing is prepared")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_the_prepared_process_ends_with_a_command_that_is_stopped(tmp_path, how):
+def test_the_prepared_process_ends_with_a_command_that_is_killed(tmp_path):
     words = (
         *SMALL[:2],
         "step_sizes=[0.1,1]",
@@ -38,10 +36,8 @@ def test_the_prepared_process_ends_with_a_command_that_is_stopped(tmp_path, how)
     started = bench.start(tmp_path, *words)
     wait("a job at work", lambda: list(tmp_path.glob("outputs/checkpoints/*.npz")))
     (prepared,) = children(started.process.pid)
-    os.kill(started.process.pid, how)
-    done = bench.end(started)
-    assert done.code in (130, -signal.SIGKILL)
-    assert "Traceback" not in done.err
+    os.kill(started.process.pid, signal.SIGKILL)
+    assert bench.end(started).code == -signal.SIGKILL
     wait("its end", lambda: not at_work(prepared))
 
 
