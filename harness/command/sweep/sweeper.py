@@ -309,6 +309,9 @@ class Sweep(Sweeper):
                     print(f"the job of {words} has a bug", file=sys.stderr)
                     bugs.append(outcome)
                     continue
+                if outcome["failure"] == LOST and (key := self._find(job)):
+                    # Its task was lost after it.
+                    outcome = {"key": key, "reused": False, "failure": "", "reason": ""}
                 if outcome["failure"] not in (LOST, "disk"):
                     comparison.add(job.number, outcome["key"], outcome["reused"])
                 outcomes.append(outcome)
