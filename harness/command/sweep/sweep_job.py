@@ -1,6 +1,7 @@
 """One job of a comparison: found, judged again, or run; its record is a file, whatever happens."""
 
 import os
+import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -31,6 +32,8 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     resolvers.register()
     spec = JobSpec.from_config(config)
     comparison = Comparison.read(spec.folder)
+    if not comparison.is_running:
+        sys.exit("the command was stopped; the same command runs what is not recorded")
     started = datetime.fromisoformat(comparison.started).timestamp()
     return run_spec(replace(spec, jobs=len(comparison.jobs), started=started))
 

@@ -20,7 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, read_write
 
 from normbench import names
 from normbench.command.config import compose, hydra_settings, resolvers, study
@@ -295,6 +295,10 @@ class Sweep(Sweeper):
         if None not in recorded_keys:
             ended = (reuse(job, str(key)) for job, key in zip(jobs, recorded_keys))
         elif isinstance(self.launcher, Queue):
+            with read_write(
+                self.launcher.config.hydra
+            ):  # an earlier comparison has a folder of its own
+                self.launcher.config.hydra.sweep.dir = str(comparison.folder)
             ended = launching.run_in_queue(self.launcher, jobs, recorded_keys)
         elif self.workers is not None:
             ended = self.workers.run(run_spec, jobs)
@@ -309,6 +313,7 @@ class Sweep(Sweeper):
                     print(f"the job of {words} has a bug", file=sys.stderr)
                     bugs.append(outcome)
                     continue
+                self.has_records = True
                 if outcome["failure"] == LOST and (key := self._find(job)):
                     # Its task was lost after it.
                     outcome = {"key": key, "reused": False, "failure": "", "reason": ""}

@@ -47,6 +47,7 @@ def run(
             job_config = context.config_loader.load_sweep_config(config, overrides)
             with open_dict(job_config):
                 job_config.hydra.job.num, job_config.hydra.job.id = number, str(number)
+                job_config.hydra.sweep.dir = config.hydra.sweep.dir
             job_return = run_job(
                 function, job_config, "hydra.sweep.dir", "hydra.sweep.subdir", context
             )
