@@ -10,10 +10,9 @@ from normbench import names, optimizers
 from normbench.choices import build, options, preconditioned
 from normbench.costs import least_squares, multiclass_softmax
 from normbench.datasets import UserError, make_dataset
-from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from tests import door
 
 AFFINE = ["identity", "centre", "standard", "minmax", "pca", "pca_sphere", "zca_sphere", "cholesky"]
 PLAIN = optimizers.gradient_descent()
@@ -67,18 +66,11 @@ def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
         return normalize(scheme, x, *_)
 
     monkeypatch.setattr("normbench.preparation.time", Clock)
-    monkeypatch.setattr("normbench.engine.scheme.probed.normalize", fit)
+    monkeypatch.setattr("normbench.engine.scheme.normalize", fit)
     settings = Settings((0.01,), 2, refine=False, shadows=False, theory="none")
     scheme = FunctionTransformer()
     made = run(Job(data, multiclass_softmax, scheme, preconditioned(), settings))
     assert 7 <= made.fit_seconds < 14  # that of the normalizer is real
-
-
-def test_a_memory_map_is_refused(data):
-    scheme = build("normalizer", options("normalizer", "standard"))
-    mapped = replace(data, x=door.mapped(data.x))
-    with pytest.raises(UserError, match=r"optimizer.scheme=PCASphere: .* points in memory"):
-        run(Job(mapped, multiclass_softmax, scheme, preconditioned(), Settings((0.01,), 2)))
 
 
 def test_points_in_single_precision_keep_it(data):

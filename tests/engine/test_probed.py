@@ -6,7 +6,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench.choices import build, options
-from normbench.engine.scheme.probed import (
+from normbench.engine.scheme import (
     Effects,
     find_effects,
     probe,

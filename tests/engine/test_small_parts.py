@@ -44,7 +44,7 @@ def controller(monkeypatch):
 
     pools = [{"user_api": api, "num_threads": n} for api, n in (("openmp", 9), ("blas", 3))]
     controller.limit, controller.info = limit, lambda: pools
-    monkeypatch.setattr(threads, "_controller", lambda: controller)
+    monkeypatch.setattr(threads, "blas_controller", lambda: controller)
     threads.available_threads.cache_clear()
     yield controller
     threads.available_threads.cache_clear()

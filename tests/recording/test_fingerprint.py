@@ -15,7 +15,7 @@ from normbench import costs, optimizers
 from normbench.choices import chain, on_columns
 from normbench.datasets import Sampling, make_dataset
 from normbench.datasets.tables import TableOptions, table_dataset
-from normbench.engine.scheme.columns import with_columns
+from normbench.engine.scheme import with_columns
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
 from normbench.settings import RANDOM_STARTS
