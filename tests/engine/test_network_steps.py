@@ -14,7 +14,7 @@ from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from tests import door
 from tests.door import DescentFile, descend
-from tests.engine.test_batches import StoppedError, Updates
+from tests.engine.test_plan import StoppedError, Updates
 
 POINTS, FEATURES, CLASSES = 13, 4, 3
 SIZES = np.array([0.05, 0.3, 1e30])
