@@ -190,10 +190,10 @@ class NetworkHessian(Hessian):
         x, is_penalized = problem.points.astype(np.float64, copy=False), layout.mark(WEIGHT)
 
         def mean_cost(flat: Any) -> Any:
-            passed = problem.model.mlp.forward(layout.split(flat[None]), x, None, problem.targets)
+            arrays = layout.split(flat.reshape(1, -1))
+            passed = problem.model.mlp.forward(arrays, x, None, problem.targets)
             value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
-            penalty = problem.l2 * ((is_penalized * flat) ** 2).sum() if problem.is_penalized else 0
-            return value + penalty
+            return value + problem.l2 * ((is_penalized * flat) ** 2).sum()
 
         with QUIET():
             self._pull_back: Any = make_vjp(grad(mean_cost), weights)[0]

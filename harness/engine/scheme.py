@@ -180,6 +180,7 @@ def fit_scheme(scheme: Any, x: Points, moments: PointsCache | None = None) -> No
     Raises:
         UserError: The scheme needs more points at once than fit in memory.
     """
+    size = CONVERTED_POINTS_PER_BLOCK if is_in_memory(x) else None
     if isinstance(x, SparsePoints):
         _fit_sparse(scheme, x)
     elif hasattr(scheme, "learn") and (moments or not is_in_memory(x)):
@@ -187,13 +188,11 @@ def fit_scheme(scheme: Any, x: Points, moments: PointsCache | None = None) -> No
     elif is_in_memory(x) and (x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False)):
         scheme.fit(x)
     elif learns_by_blocks(scheme) or (hasattr(scheme, "partial_fit") and not is_in_memory(x)):
-        for block, rows in iterate_blocks(
-            x, CONVERTED_POINTS_PER_BLOCK if is_in_memory(x) else None
-        ):
+        for block, rows in iterate_blocks(x, size):
             # `fit` forgets what a fitted scheme has learned, such as the points of another fold.
-            (scheme.partial_fit if block.start else scheme.fit)(_as_float64(rows))
+            (scheme.partial_fit if block.start else scheme.fit)(np.asarray(rows, np.float64))
     elif is_in_memory(x):
-        scheme.fit(_as_float64(x))
+        scheme.fit(np.asarray(x, np.float64))
     else:
         _fit_on_disk(scheme, x)
 
@@ -224,7 +223,7 @@ def _fit_on_disk(scheme: Any, x: Points) -> None:
         scheme.select(x[:1])
         fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
     elif hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit:
-        scheme.fit(_as_float64(x[:2]))  # it learns the number of features alone
+        scheme.fit(np.asarray(x[:2], np.float64))  # it learns the number of features alone
     else:
         refuse_larger(
             f"normalizer {type(scheme).__name__}, which learns from all points at once",
@@ -232,18 +231,13 @@ def _fit_on_disk(scheme: Any, x: Points) -> None:
             "choose a scheme that learns by blocks, such as standard, maxabs or pca_sphere, or "
             "fewer points (dataset.points)",
         )
-        scheme.fit(_as_float64(x))
+        scheme.fit(np.asarray(x, np.float64))
 
 
 def _write_float64(x: Points, transform: Callable[[Points], Points]) -> Points:
     """Return a memory map, in float64, of what a function makes of rows of points x (P, N)."""
-    width = transform(_as_float64(x[:1])).shape[1]
-    return transform_rows(x, lambda rows: transform(_as_float64(rows)), width)
-
-
-def _as_float64(rows: Points) -> Points:
-    """Return rows as float64."""
-    return np.asarray(rows, dtype=np.float64)
+    width = transform(np.asarray(x[:1], np.float64)).shape[1]
+    return transform_rows(x, lambda rows: transform(np.asarray(rows, np.float64)), width)
 
 
 def transform_points(scheme: Any, x: Points, dtype: Any, features: int = 0) -> Points:
@@ -274,7 +268,7 @@ def transform_points(scheme: Any, x: Points, dtype: Any, features: int = 0) -> P
 
     def transform(rows: Points) -> Points:
         """Return rows (p, M), checked, of rows (p, N)."""
-        output = scheme.transform(_as_float64(rows))
+        output = scheme.transform(np.asarray(rows, np.float64))
         fault = describe_fault(output, len(rows))
         if not fault and features and output.shape[1] != features:
             fault = f"gives {features} features for some points and {output.shape[1]} for others"
@@ -333,22 +327,15 @@ def _find_selections(scheme: Any) -> Iterator[FeatureSelection]:
     if isinstance(scheme, ColumnTransformer):
         scheme.transformers = list(scheme.transformers)
         for number, (name, member, columns) in enumerate(scheme.transformers):
-            if _are_named(columns):
+            # Names, and no indices, mask, slice or function.
+            listed = [columns] if isinstance(columns, str) else columns
+            if isinstance(listed, (list, tuple)) and any(isinstance(each, str) for each in listed):
                 columns = FeatureSelection(columns, TRANSFORMERS_SETTING)
                 scheme.transformers[number] = name, member, columns
             if isinstance(columns, FeatureSelection):
                 yield columns
     for member in member_schemes(scheme):
         yield from _find_selections(member)
-
-
-def _are_named(columns: Any) -> bool:
-    """Return whether columns of a `ColumnTransformer` are given by their names.
-
-    They may also be indices, a mask, a slice or a function.
-    """
-    listed = [columns] if isinstance(columns, str) else columns
-    return isinstance(listed, (list, tuple)) and any(isinstance(entry, str) for entry in listed)
 
 
 class AffineMap(NamedTuple):
