@@ -76,7 +76,7 @@ class Layout:
 
     def split(self, weights: Array) -> dict[Key, Array]:
         """Return weights `(R, D)` as arrays `(R, *shape)`, views, by layer and kind."""
-        arrays, end = {}, 0
+        arrays, end = dict[Key, Array](), 0
         for key, shape in self.shapes.items():
             first, end = end, end + prod(shape)
             arrays[key] = weights[:, first:end].reshape(len(weights), *shape)
@@ -255,9 +255,9 @@ class Mlp:
             """Return the values of a layer, normalized where it is, and note their moments."""
             if layer not in self.normalized_layers or self.normalize == WEIGHT_NORMALIZATION:
                 return h
-            keys = [(layer, kind) for kind in RUNNING_KINDS]
-            h, used = self._normalize(h, given and (given[keys[0]], given[keys[1]]))
-            moments.update(zip(keys, used))
+            mean, spread = [(layer, kind) for kind in RUNNING_KINDS]
+            h, used = self._normalize(h, (given[mean], given[spread]) if given else None)
+            moments.update(zip((mean, spread), used))
             if self.affine is not True:
                 return h
             return formulas.scale(h, arrays[layer, GAIN], arrays[layer, SHIFT])
