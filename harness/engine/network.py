@@ -190,7 +190,7 @@ class NetworkHessian(Hessian):
         x, is_penalized = problem.points.astype(np.float64, copy=False), layout.mark(WEIGHT)
 
         def mean_cost(flat: Any) -> Any:
-            arrays = layout.split(flat.reshape(1, -1))
+            arrays = layout.split(flat.reshape((1, -1)))
             passed = problem.model.mlp.forward(arrays, x, None, problem.targets)
             value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
             return value + problem.l2 * ((is_penalized * flat) ** 2).sum()

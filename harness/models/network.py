@@ -79,7 +79,7 @@ class Layout:
         arrays, end = dict[Key, Array](), 0
         for key, shape in self.shapes.items():
             first, end = end, end + prod(shape)
-            arrays[key] = weights[:, first:end].reshape(len(weights), *shape)
+            arrays[key] = weights[:, first:end].reshape((len(weights), *shape))
         return arrays
 
     def join(self, arrays: Mapping[Key, Array]) -> Array:
