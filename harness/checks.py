@@ -1,17 +1,16 @@
 """Whether the parts of a job fit each other: mistakes that are told before anything is fitted."""
 
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import UserError
 from normbench.datasets.on_disk.points import is_in_memory
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.datasets.values import spell_setting
 from normbench.engine.plan import Batches
-from normbench.engine.scheme.applying import check_scheme
-from normbench.engine.scheme.probed import FEATURES
-from normbench.models.network import SOLVED, Mlp
+from normbench.engine.scheme import FEATURES, check_scheme
+from normbench.models.formulas import TEXTBOOK_RULE
+from normbench.models.network import SOLVED, WEIGHT_NORMALIZATION, WHITENINGS, Mlp
 from normbench.normalizers.on_columns import name_scheme
 from normbench.preparation import Job
 from normbench.settings import FITTED, default
@@ -34,7 +33,7 @@ def check(job: Job) -> None:
     check_scheme(job.scheme)
     if not measures.without_descent(job.settings):
         _check_cost(job)
-    _check_steps(job)
+    _check_batch(job)
     _check_scheme_settings(job)
     if job.model is not None:
         _check_network(job, job.model)
@@ -47,11 +46,8 @@ def _check_cost(job: Job) -> None:
     tasks, task, classes = cost_traits.tasks, data.task, data.classes
     name = f"cost={getattr(cost, '__name__', cost)}"
     if job.step_rule.curved and cost_traits.piecewise == "linear":
-        raise UserError(
-            f"{name}: is made of linear pieces, whose second derivatives are 0, and the optimizer "
-            "(such as newton) divides by them; use optimizer=gradient_descent or another cost, "
-            "such as cost=softmax"
-        )
+        rule = "is made of linear pieces, without second derivatives for newton to divide by"
+        raise UserError(f"{name}: {rule}; use optimizer=gradient_descent, or cost=softmax")
     if task in tasks:
         return
     remedy = REMEDIES[task]
@@ -71,19 +67,16 @@ def _check_cost(job: Job) -> None:
     )
 
 
-def _check_steps(job: Job) -> None:
-    """Raise `UserError` for a schedule without step sizes, or a batch that cannot be."""
+def _check_batch(job: Job) -> None:
+    """Raise `UserError` for a batch that cannot be."""
     settings, name, points = job.settings, job.dataset.name, len(job.dataset.x)
-    if settings.step_schedule is not None and job.optimizer.gridless:
-        setting = spell_setting("step_schedule", settings.step_schedule)
-        raise UserError(f"{setting}: lbfgs chooses its own step sizes; use step_schedule=null")
     batch, setting = settings.batch, f"batch={settings.batch}"
     if batch is None:
         return
     if batch > points:
         rule = f"{name} has {points} training points; choose at most {points}, or batch=null"
         raise UserError(f"{setting}: {rule}")
-    if job.optimizer.uses_objective:
+    if job.optimizer.uses_problem:
         rule = "line_search, newton and lbfgs need all points at each step; use batch=null"
         raise UserError(f"{setting}: {rule}, or optimizer=gradient_descent")
     updates = Batches(points, batch).updates_per_pass
@@ -102,12 +95,9 @@ def _check_scheme_settings(job: Job) -> None:
             f"normalizer.statistics={job.settings.statistics}: takes dense points in memory, "
             "dataset.fit_on=train and cost.l2_in=transformed; use these, or statistics=fitted"
         )
-    keeps_sparse = (
-        # Of schemes that centre, it alone gets the mean of sparse points.
-        scheme_type is StandardScaler
-        or (scheme_type is RobustScaler and not scheme.with_centering)
-        or (scheme_type is MaxAbsScaler and not getattr(scheme, "clip", False))
-        or (scheme_type is FunctionTransformer and scheme.func is None)
+    # Of schemes that centre, the first alone gets the mean of sparse points.
+    keeps_sparse = scheme_type in (StandardScaler, MaxAbsScaler) or (
+        scheme_type is FunctionTransformer and scheme.func is None
     )
     if isinstance(x, SparsePoints) and not keeps_sparse:
         raise UserError(
@@ -119,28 +109,27 @@ def _check_scheme_settings(job: Job) -> None:
 def _check_network(job: Job, model: Mlp) -> None:
     """Raise `UserError` for a setting that a network does not take."""
     settings, optimizer, points = job.settings, job.optimizer, len(job.dataset.x)
-    scale, default_scale = settings.start_scale, default("start_scale")
-    if scale != default_scale:
-        remedy = f"start_scale={default_scale:g} and model.start_scale={scale:g}"
-        raise UserError(f"start_scale={scale:g}: is for model=linear; use {remedy}")
+    by_cost, descended = optimizer.uses_problem, "optimizer=gradient_descent"
+    is_solved, has_textbook_rule = model.affine == SOLVED, model.epsilon == TEXTBOOK_RULE
+    no_deviations = model.normalize in (WEIGHT_NORMALIZATION, *WHITENINGS)
     for is_wrong, setting, remedy in (
+        (settings.start_scale != default("start_scale"), "start_scale", "model.start_scale"),
         (settings.start == "same_function", "start=same_function", "start=null"),
         (settings.start == "zeros", "start=zeros, a stationary point", "start=null"),
         (settings.statistics != FITTED, "normalizer.statistics", "normalizer.statistics=fitted"),
         (not is_in_memory(job.dataset.x), "points that are not in memory", "dense points"),
         (job.l2_in == FEATURES, "cost.l2_in=features", "cost.l2_in=transformed"),
-        (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
+        (optimizer.scheme is not None, "optimizer=preconditioned", descended),
+        (by_cost and model.has_running_statistics, "model.statistics=running", descended),
+        (by_cost and model.affine_step, "model.affine_step", descended),
+        (is_solved and not traits(job.cost).squares, "model.affine=solved", "cost=least_squares"),
+        (is_solved and model.hidden, "model.affine=solved", "model=linear"),
+        (is_solved and model.has_running_statistics, "model.affine=solved", "model.affine=true"),
+        (has_textbook_rule and no_deviations, "model.epsilon=textbook", "a number"),
     ):
         if is_wrong:
-            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
-    if optimizer.uses_objective and (model.has_running_statistics or model.affine_step):
-        raise UserError(
-            "model.statistics=running, model.affine_step: the optimizer chooses its steps by the "
-            "cost, as line_search, newton and lbfgs do; use optimizer=gradient_descent"
-        )
-    if model.affine == SOLVED and not traits(job.cost).squares:
-        rule = "gain and shift are solved for cost=least_squares; use that, or model.affine=true"
-        raise UserError(f"model.affine=solved: {rule}")
+            rule = "does not go with the chosen model, optimizer and cost"
+            raise UserError(f"{setting}: {rule}; use {remedy}")
     batch = settings.batch or points
     if model.needs_all_points and 1 in (batch, points % batch):
         raise UserError(

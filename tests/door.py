@@ -24,8 +24,7 @@ from normbench.engine.network import Network
 from normbench.engine.plan import Batches as Batches
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
-from normbench.engine.scheme.applying import Applied, normalize
-from normbench.engine.scheme.probed import penalty_of
+from normbench.engine.scheme import Applied, normalize, penalty_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, Outcome, run, with_default_start
 from normbench.job import PointsCache as Cache

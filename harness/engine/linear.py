@@ -36,19 +36,17 @@ ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
 class Linear:
     """Scores `s = w0 + x w` of weights `(C, N + 1)`, bias first.
 
-    has_bias_column: the points have a first column for the bias, which is 1 elsewhere.
     leaves_out_class: of a cost that a number added to all scores of a point does not change, C - 1
     rows of weights are multiplied: the last class's weights are subtracted from the others', and
     its derivative is minus the sum of theirs. Rules that amplify rounding need all C rows.
     """
 
-    has_bias_column: bool = False
     leaves_out_class: bool = False
     is_linear = True
 
     def shape(self, features: int, scores: int) -> tuple[int, ...]:
         """Return the shape of one model's weights, `(C, N + 1)`."""
-        return scores, features if self.has_bias_column else features + 1
+        return scores, features + 1
 
     def start(self, settings: Settings, features: int, scores: int, rng: Any) -> Array:
         """Return normal numbers `(starts, *shape)` of the scale of the settings to start from."""
@@ -245,13 +243,10 @@ def multiply(weights: Array, x: Points, out: Array) -> None:
     """Write the scores of points under k rows of weights.
 
     Args:
-        weights: `(k, N + 1)`, bias first; `(k, N)` where the points have a column for it.
+        weights: `(k, N + 1)`, bias first.
         x: Points (p, N).
         out: `(k, p)`.
     """
-    if weights.shape[1] == x.shape[1]:  # the points have a column for the bias
-        np.matmul(weights, x.T, out=out)
-        return
     slopes = weights[:, 1:]
     if isinstance(x, SparsePoints):  # the left factor, so that the product is transposed
         out[...] = (x.csr @ slopes.T).T
@@ -267,11 +262,8 @@ def multiply_back(derivative: Array, x: Points, out: Array) -> None:
     Args:
         derivative: `(k, p)`.
         x: Points (p, N).
-        out: `(k, N + 1)`, or `(k, N)`.
+        out: `(k, N + 1)`.
     """
-    if out.shape[1] == x.shape[1]:
-        np.matmul(derivative, x, out=out)
-        return
     derivative.sum(axis=1, out=out[:, 0])
     if isinstance(x, SparsePoints):
         out[:, 1:] = (x.csr.T @ derivative.T).T

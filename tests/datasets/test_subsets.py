@@ -16,7 +16,7 @@ from normbench.datasets.sampling import (
     set_fit_points,
 )
 from normbench.datasets.tables import TableOptions, table_dataset
-from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 

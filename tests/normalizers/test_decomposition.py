@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from normbench import compare
-from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme import normalize
 from normbench.normalizers import PCASphere, ZCASphere, decomposition
 from normbench.normalizers.decomposition import PointsCache
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 
 from normbench.choices import CONF, build, options
 from normbench.comparison import compare
-from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme import normalize
 from normbench.normalizers import decomposition
 from normbench.normalizers.decomposition import moment_rows
 from normbench.normalizers.whitening import Whitening
