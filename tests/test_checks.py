@@ -70,11 +70,15 @@ NORMALIZED = Mlp([5], normalize="batch")
         ({"batch": 10}, "batch=10: x has 9 training points; choose at most 9"),
         ({"batch": 5, "rule": optimizers.newton()}, "batch=5: .* need all points at each step"),
         ({"batch": 5, "records_per_pass": 3}, "has 2 updates; choose at most 2"),
-        ({"rule": optimizers.newton(), "cost": "perceptron"}, "is made of linear pieces"),
+        (
+            {"step_schedule": (3, 0.5), "rule": optimizers.lbfgs()},
+            r"step_schedule=\[3,0.5\]: .* lbfgs has its own step sizes",
+        ),
+        ({"rule": optimizers.newton(), "cost": "perceptron"}, "made of linear pieces: .*newton"),
         ({"model": Mlp([5]), "start": "zeros"}, "stationary point: does not go with"),
         (
             {"model": Mlp([5]), "start": "normal", "start_scale": 10},
-            "start_scale: .*use model.start_scale",
+            "start_scale=10: .*use model.start_scale",
         ),
         (
             {"model": Mlp([5], affine_step=0.1), "start": "normal", "rule": optimizers.newton()},

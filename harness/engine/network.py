@@ -72,6 +72,8 @@ class Network:
         has_batches = not is_step and self.mlp.statistics == BATCH and problem.batch
         size = min(problem.batch or points, points) if has_batches else points
         blocks = threads.blocks(slice(0, points), size)
+        if len(blocks) > 1 and points % size == 1:  # a point alone has no deviation
+            blocks[-2:] = [slice(blocks[-2].start, points)]
         if problem.training is not None:  # its points are evaluated at once, for their moments
             size = max(size, len(problem.training.targets))
         return [

@@ -1,8 +1,8 @@
 """The plan of a descent: the points that each update sees, their statistics, records, schedule."""
 
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def _draw_order(count: int, order: str, seed: int, number: int) -> Indices:
     return np.asarray(drawn, dtype=np.intp)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Statistics:
     """The scheme of each update, fitted on points that its kind selects.
 
@@ -88,9 +88,6 @@ class Statistics:
 
     scheme: copies of it are fitted. data: the points before the scheme. batches: which points each
     update sees. z: the training points under the scheme of all points.
-
-    seen_until, is_seen: under `running`, the update that was asked for last, and the mask `(P,)` of
-    the points seen up to it.
     """
 
     kind: str
@@ -99,8 +96,16 @@ class Statistics:
     data: Dataset
     batches: Batches
     z: Array
-    seen_until: int = field(default=-1, init=False)
-    is_seen: Array = field(init=False)
+
+    @cached_property
+    def first_seen(self) -> Indices:
+        """The update that sees each of the points first, `(P,)`."""
+        first, update = np.full(self.batches.points, -1), 0
+        while (first < 0).any():
+            rows = self.batches.points_of(update)
+            first[rows] = np.where(first[rows] < 0, update, first[rows])
+            update += 1
+        return first
 
     def of_batch(self, update: int) -> Array | None:
         """Return the points (p, M) of an update under its scheme.
@@ -142,21 +147,12 @@ class Statistics:
         Of a window these are fewer points than it has where fewer have been seen.
         """
         if self.kind == words.RUNNING_STATISTICS:
-            return self._seen_rows(update)
+            return np.flatnonzero(self.first_seen <= update)
         rows = self.batches.points_of(update)
         while len(rows) < (self.window or 0) and update > 0:
             update -= 1
             rows = np.concatenate([self.batches.points_of(update), rows])
         return np.asarray(rows[-(self.window or len(rows)) :])
-
-    def _seen_rows(self, update: int) -> Array:
-        """Return the points seen up to an update, each once: from the update asked for last on."""
-        if not 0 <= self.seen_until <= update:  # the first update, or an earlier one: begin
-            self.seen_until, self.is_seen = -1, np.zeros(len(self.data.x), dtype=bool)
-        while self.seen_until < update and not self.is_seen.all():
-            self.seen_until += 1
-            self.is_seen[self.batches.points_of(self.seen_until)] = True
-        return np.flatnonzero(self.is_seen)
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, RobustScaler
 from sklearn.utils import get_tags
 
 from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import (
     Points,
-    as_array,
     is_in_memory,
     iterate_blocks,
     take_rows,
@@ -35,7 +34,13 @@ from normbench.datasets.on_disk.points import (
 )
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.tables import find_features
-from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    UserError,
+    available_bytes,
+    refuse_larger,
+    spell_setting,
+)
 from normbench.normalizers.decomposition import PointsCache, compute_deviations, compute_mean
 from normbench.normalizers.on_columns import (
     FeatureSelection,
@@ -49,6 +54,7 @@ from normbench.optimizers import Optimizer, State, Update
 from normbench.settings import L2_IN
 
 CONVERTED_POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
+COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 TRANSFORMERS_SETTING = "normalizer.transformers"  # of a `ColumnTransformer`
 Array = NDArray[np.float64]
 TRANSFORMED, FEATURES = L2_IN
@@ -111,51 +117,30 @@ def apply_scheme(
 
     Args:
         scheme: The normalizer, which is fitted in place.
-        data: The data set.
+        data: The data set, whose points stay as they are: other jobs use them.
         dtype: The type of the transformed points.
         moments: Those of the training points, which other schemes share; None for none.
-    """
-    tick, saved_before = time.perf_counter(), moments.saved if moments else 0.0
-    z, z_test = normalize(scheme, data.x, data.x_test, dtype, moments, data.fit_on == "all")
-    # The seconds of this job alone: those of moments that an earlier job cached count, too.
-    saved = moments.saved - saved_before if moments else 0.0
-    return Applied(scheme, z, z_test, time.perf_counter() - tick + saved)
-
-
-def normalize(
-    scheme: Any,
-    x: Points,
-    x_test: Points,
-    dtype: Any,
-    moments: PointsCache | None = None,
-    is_fitted_on_all: bool = False,
-) -> tuple[Points, Points]:
-    """Fit the scheme on points x; return x and x_test transformed, as dtype.
-
-    Args:
-        scheme: The normalizer, which is fitted in place.
-        x: Training points (P, N), which stay as they are: other jobs use them.
-        x_test: Test points (Q, N); Q = 0 without any.
-        dtype: The type of the transformed points.
-        moments: The moments of x, which other schemes share; None to use none.
-        is_fitted_on_all: Whether the scheme is fitted on the test points, too.
 
     Returns:
-        Points (P, M) and (Q, M) of the kind of x: contiguous arrays, memory maps or sparse points.
+        Points (P, M) and (Q, M) of the kind of the data's: contiguous arrays, memory maps or sparse
+        points.
 
     Raises:
         UserError: The scheme refuses the points, returns anything but one row of finite numbers a
             point, or needs more memory or disk than there is. The message names it.
     """
+    tick, saved_before = time.perf_counter(), moments.saved if moments else 0.0
     with named_errors(f"normalizer {name_scheme(scheme)}"):
-        x, x_test = map(_protect, (x, x_test))
-        if is_fitted_on_all and len(x_test):
+        x, x_test = map(_protect, (data.x, data.x_test))
+        if data.fit_on == "all" and len(x_test):
             fit_scheme(scheme, np.concatenate([x, x_test]))
         else:
             fit_scheme(scheme, x, moments)
         z = transform_points(scheme, x, dtype)
         z_test = transform_points(scheme, x_test, dtype, z.shape[1]) if len(x_test) else z[:0]
-        return z, z_test
+    # The seconds of this job alone: those of moments that an earlier job cached count, too.
+    saved = moments.saved - saved_before if moments else 0.0
+    return Applied(scheme, z, z_test, time.perf_counter() - tick + saved)
 
 
 def _protect(x: Points) -> Points:
@@ -224,14 +209,36 @@ def _fit_on_disk(scheme: Any, x: Points) -> None:
         fit_scheme(scheme.scheme, _write_float64(x, lambda rows: rows[:, scheme.positions_]))
     elif hasattr(scheme, "__sklearn_tags__") and not get_tags(scheme).requires_fit:
         scheme.fit(np.asarray(x[:2], np.float64))  # it learns the number of features alone
+    elif type(scheme) is RobustScaler:  # a subclass may need whole points
+        _fit_by_columns(scheme, x)
+    elif isinstance(scheme, QuantileTransformer) and (scheme.subsample or len(x)) < len(x):
+        scheme.fit(x)  # it takes a sample of the rows
     else:
         refuse_larger(
             f"normalizer {type(scheme).__name__}, which learns from all points at once",
             2 * FLOAT64_BYTES * x.size,  # the points, and what the scheme computes of them
-            "choose a scheme that learns by blocks, such as standard, maxabs or pca_sphere, or "
+            "choose a scheme that learns by blocks, such as standard, robust or pca_sphere, or "
             "fewer points (dataset.points)",
         )
         scheme.fit(np.asarray(x, np.float64))
+
+
+def _fit_by_columns(scheme: RobustScaler, x: Points) -> None:
+    """Fit a scheme of quantiles, which needs whole columns, on points x (P, N).
+
+    Each pass over the points takes as many columns as fit in `COLUMNS_SHARE` of the memory. A copy
+    of the scheme is fitted on these columns; the scheme gets the centres and scales of all copies.
+    """
+    # Three times: the columns, their blocks, and the scheme's copy of them.
+    per_pass = max(1, int(COLUMNS_SHARE * available_bytes() / (3 * FLOAT64_BYTES * len(x))))
+    copies = []
+    for first in range(0, x.shape[1], per_pass):
+        columns = [rows[:, first : first + per_pass].copy() for _, rows in iterate_blocks(x)]
+        copies.append(clone(scheme).fit(np.concatenate(columns).astype(np.float64)))
+    for name in ("center_", "scale_"):  # None in all schemes where the option is off
+        parts = [getattr(copy, name) for copy in copies]
+        setattr(scheme, name, None if parts[0] is None else np.concatenate(parts))
+    scheme.n_features_in_ = x.shape[1]
 
 
 def _write_float64(x: Points, transform: Callable[[Points], Points]) -> Points:
@@ -472,17 +479,19 @@ def penalty_of(
         rule = f"normalizer {name_scheme(applied.scheme)} is no affine map of the features"
         raise UserError(f"{setting}: {rule}, and has no weights of theirs; use {remedy}")
     matrix = scheme_map.matrix
-    square = np.diag(matrix**2) if matrix.ndim == 1 else matrix @ matrix.T
+    if matrix.ndim == 1:
+        return np.asarray(l2 * matrix**2, dtype)
+    square = matrix @ matrix.T
     is_diagonal = np.count_nonzero(square) == np.count_nonzero(square.diagonal())
     return np.asarray(l2 * (square.diagonal() if is_diagonal else square)).astype(dtype)
 
 
-def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
+def with_fitted_scheme(optimizer: Optimizer, *points: Array) -> Optimizer:
     """Return an optimizer whose scheme is fitted on points; its steps are then under its map.
 
     Args:
         optimizer: The step rule, whose scheme is fitted in place; one without is returned.
-        *points: Points (P, N), which are stacked for the fit.
+        *points: Arrays (P, N), which are stacked for the fit.
 
     Returns:
         The step rule with the map T `(N + 1, M + 1)`, `[1 z] = [1 x] T`.
@@ -494,8 +503,10 @@ def with_fitted_scheme(optimizer: Optimizer, *points: Points) -> Optimizer:
     if scheme is None:
         return optimizer
     setting = f"optimizer.scheme={name_scheme(scheme)}"
-    x = np.concatenate([as_array(part) for part in points]).astype(np.float64, copy=False)
-    z, _ = normalize(scheme, x, x[:0], "float64")  # without test points
+    x = np.concatenate(points).astype(np.float64, copy=False)
+    with named_errors(setting):
+        fit_scheme(scheme, x)
+        z = transform_points(scheme, x, np.float64)
     scheme_map = probe(scheme, x, z)
     if scheme_map is None:
         raise UserError(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from normbench.datasets.on_disk.points import is_in_memory
+from normbench.datasets.on_disk.points import is_in_memory, iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Array, Problem
@@ -119,9 +119,8 @@ def _triangle_of(problem: Problem) -> Problem:
     width = x.shape[1] + 2
     size = max(MIN_BLOCK_ROWS, BLOCK_ROWS_PER_COLUMN * width)
     upper = np.zeros((0, width))
-    for first in range(0, len(x), size):
-        block = slice(first, first + size)
-        rows = np.column_stack([np.ones(len(targets[block])), x[block], targets[block]])
+    for block, x_rows in iterate_blocks(x, size):
+        rows = np.column_stack([np.ones(len(x_rows)), x_rows, targets[block]])
         upper = np.asarray(np.linalg.qr(np.vstack([upper, rows]), mode="r"))
     # The mean is over the points, of which there are other ones than rows.
     upper *= np.sign(upper[0, 0]) * np.sqrt(len(upper) / len(x))

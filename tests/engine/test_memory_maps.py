@@ -187,8 +187,10 @@ def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
-def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name):
+def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch):
     """And nothing of other points that it has learned of before."""
+    two_columns = 8 * 700_000
+    monkeypatch.setattr("normbench.engine.scheme.available_bytes", lambda: two_columns)
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
     whole, blocks = scheme(name).fit(x), scheme(name)
     fit_scheme(blocks, mapped(10 * x[:900]), PointsCache(mapped(10 * x[:900])))

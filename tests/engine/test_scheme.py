@@ -21,8 +21,9 @@ from sklearn.svm import SVC
 from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
-from normbench.engine.scheme import CONVERTED_POINTS_PER_BLOCK, check_scheme, normalize
+from normbench.engine.scheme import CONVERTED_POINTS_PER_BLOCK, check_scheme
 from normbench.normalizers.on_columns import learns_by_blocks
+from tests.door import normalize
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.arange(40) % 2

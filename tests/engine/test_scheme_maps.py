@@ -12,12 +12,7 @@ from normbench import costs, optimizers
 from normbench.choices import build, options, preconditioned
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, iris
-from normbench.engine.scheme import (
-    Effects,
-    find_effects,
-    normalize,
-    probe,
-)
+from normbench.engine.scheme import Effects, find_effects, fit_scheme, probe
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, PCASphere
@@ -324,14 +319,21 @@ def test_the_seconds_of_its_fit_are_those_of_fitting(data, monkeypatch):
 
     def fit(scheme, x, *_):
         Clock.seconds += 7.0
-        return normalize(scheme, x, *_)
+        fit_scheme(scheme, x, *_)
 
     monkeypatch.setattr("normbench.preparation.time", Clock)
-    monkeypatch.setattr("normbench.engine.scheme.normalize", fit)
+    monkeypatch.setattr("normbench.engine.scheme.fit_scheme", fit)
     settings = Settings((0.01,), 2, refine=False, shadows=False, theory="none")
     scheme = FunctionTransformer()
     made = run(Job(data, costs.multiclass_softmax, scheme, preconditioned(), settings))
     assert 7 <= made.fit_seconds < 14  # that of the normalizer is real
+
+
+def test_points_that_are_not_dense_in_memory_are_refused(data):
+    mapped = replace(data, x=door.mapped(data.x))
+    rule = preconditioned()
+    with pytest.raises(UserError, match=r"optimizer=preconditioned: .* dense points in memory"):
+        run(Job(mapped, costs.multiclass_softmax, FunctionTransformer(), rule, Settings((1.0,), 2)))
 
 
 def test_points_in_single_precision_keep_it(data):
