@@ -189,9 +189,9 @@ def descend(
             saved.save(name, {**timed.to_arrays(), **state}, is_written=is_midway)
         return timed
 
-    def update(midway: Midway, gradient: Array) -> Midway:
+    def update(midway: Midway, gradient: Array, number: int) -> Midway:
         """Return the state after one step of all remaining runs, of their gradient."""
-        rest = midway.state, sizes[midway.alive], *problem
+        rest = midway.state, sizes[midway.alive] * plan.step_factor(number), *problem
         weights, state = optimizer.step(midway.weights, gradient, *rest)
         return midway._replace(weights=weights, state=state)
 
@@ -224,11 +224,11 @@ def descend(
                     return save(is_midway=False)
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is not None:
-                    following = update(following, evaluation.gradient)
+                    following = update(following, evaluation.gradient, updates)
                 else:  # the steps to the next record see batches
                     for number in range(updates, plan.updates_before(k + 1)):
                         gradient = plan.gradient(train, following.weights, number)
-                        following = update(following, gradient)
+                        following = update(following, gradient, number)
                 midway = following
     except KeyboardInterrupt:
         save()
