@@ -106,11 +106,11 @@ def _check_sparse(job: Job) -> None:
 def _check_combinations(job: Job) -> None:
     """Raise `UserError` for a setting that does not go with another part of the job."""
     settings, optimizer, model = job.settings, job.optimizer, job.model
-    moves, schedule = settings.statistics != FITTED, settings.step_schedule
-    of_features = job.l2_in == FEATURES
+    moves = settings.statistics != FITTED
     statistics = f"normalizer.statistics={settings.statistics}"
+    schedule, of_features = settings.step_schedule, job.l2_in == FEATURES
     is_dense, dense = is_in_memory(job.dataset.x), "dense points in memory"
-    preconditioned = optimizer.scheme is not None
+    preconditioned, scale = optimizer.scheme is not None, settings.start_scale
     descended, no_schedule = "optimizer=gradient_descent", "null, as lbfgs has its own step sizes"
     is_flat = optimizer.curved and traits(job.cost).piecewise == "linear"
     mistakes = [
@@ -126,7 +126,6 @@ def _check_combinations(job: Job) -> None:
         is_solved, has_textbook_rule = model.affine == SOLVED, model.epsilon == TEXTBOOK_RULE
         no_deviations = model.normalize in (WEIGHT_NORMALIZATION, *WHITENINGS)
         solved, squares = "model.affine=solved", traits(job.cost).squares
-        scale = settings.start_scale
         mistakes += [
             (scale != default("start_scale"), f"start_scale={scale:g}", "model.start_scale"),
             (settings.start == "same_function", "start=same_function", "start=null"),

@@ -10,7 +10,7 @@ from normbench.datasets import Dataset
 from normbench.engine.descent import SavedDescents
 from normbench.engine.linear import Linear
 from normbench.engine.network import Network, with_affine_and_running_steps
-from normbench.engine.plan import plan_of
+from normbench.engine.plan import plan_of, with_schedule
 from normbench.engine.problem import Array, Cost, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.scheme import Applied, penalty_of, with_columns, with_fitted_scheme
@@ -138,10 +138,8 @@ def prepare(
     tick = time.perf_counter()
     fitted = with_fitted_scheme(job.step_rule, *([z, z_test] if data.fit_on == "all" else [z]))
     seconds = time.perf_counter() - tick
-    optimizer = with_affine_and_running_steps(fitted, train)
-    note = "; ".join(filter(None, (optimizer.note, *plan.notes)))
-    # Under a schedule it is not plain: theory is of steps of one size.
-    optimizer = optimizer._replace(note=note, plain=optimizer.plain and plan.schedule is None)
+    optimizer = with_affine_and_running_steps(with_schedule(fitted, settings, plan), train)
+    optimizer = optimizer._replace(note="; ".join(filter(None, (optimizer.note, plan.note))))
     runs = len(settings.step_sizes) * settings.starts
     descended = smaller_problem(train, test, start, optimizer, plan, runs)
     saved = SavedDescents(checkpoint) if checkpoint else None

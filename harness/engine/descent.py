@@ -125,8 +125,8 @@ class Midway(NamedTuple):
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> "Midway":
         """Return a saved state."""
-        count = sum(name.startswith("state/") for name in arrays)  # a rule may begin without
-        state = tuple(arrays[f"state/{number}"] for number in range(count))
+        # In the order in which they were saved.
+        state = tuple(array for name, array in arrays.items() if name.startswith("state/"))
         return cls(int(arrays["iteration"]), arrays["alive"], arrays["remaining"], state)
 
 
@@ -189,9 +189,9 @@ def descend(
             saved.save(name, {**timed.to_arrays(), **state}, is_written=is_midway)
         return timed
 
-    def update(midway: Midway, gradient: Array, number: int) -> Midway:
+    def update(midway: Midway, gradient: Array) -> Midway:
         """Return the state after one step of all remaining runs, of their gradient."""
-        rest = midway.state, sizes[midway.alive] * plan.step_factor(number), *problem
+        rest = midway.state, sizes[midway.alive], *problem
         weights, state = optimizer.step(midway.weights, gradient, *rest)
         return midway._replace(weights=weights, state=state)
 
@@ -224,11 +224,11 @@ def descend(
                     return save(is_midway=False)
                 following = remaining._replace(k=k + 1)
                 if evaluation.gradient is not None:
-                    following = update(following, evaluation.gradient, updates)
+                    following = update(following, evaluation.gradient)
                 else:  # the steps to the next record see batches
                     for number in range(updates, plan.updates_before(k + 1)):
                         gradient = plan.gradient(train, following.weights, number)
-                        following = update(following, gradient, number)
+                        following = update(following, gradient)
                 midway = following
     except KeyboardInterrupt:
         save()

@@ -15,6 +15,7 @@ from normbench.engine.scheme import fit_scheme, named_errors, transform_points
 from normbench.engine.settings import Settings
 from normbench.models.network import ALL, RUNNING
 from normbench.normalizers.on_columns import name_scheme
+from normbench.optimizers import Optimizer, State, Update, zero_per_run
 
 Indices = NDArray[np.intp]
 STATISTICS_NOTES = {
@@ -158,16 +159,14 @@ class Plan:
 
     records: the number K of the last record; record 0 is the start. batches: None where each step
     follows the gradient of the recorded cost, so that a record is an update. statistics: those of a
-    scheme that move with the batches, else None. schedule: after every so many updates, step sizes
-    are multiplied by this factor; None where they stay. notes: how steps or records differ from
-    what their names say.
+    scheme that move with the batches, else None. note: how steps or records differ from what their
+    names say.
     """
 
     records: int
     batches: Batches | None = None
     statistics: Statistics | None = None
-    schedule: tuple[int, float] | None = None
-    notes: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def sees_all_points(self) -> bool:
@@ -177,11 +176,6 @@ class Plan:
     def updates_before(self, record: int) -> int:
         """Return the number of updates before a record."""
         return record if self.batches is None else self.batches.updates_before(record)
-
-    def step_factor(self, update: int) -> float:
-        """Return the number that the step sizes of an update are multiplied by."""
-        period, factor = self.schedule or (1, 1.0)
-        return float(factor ** (update // period))
 
     def gradient(self, train: Problem, weights: Array, update: int) -> Array:
         """Return the gradient `(R, *shape)` that an update between two records follows.
@@ -221,7 +215,7 @@ def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> P
         scheme: The scheme, which learns from other points at each step where the settings say so.
         data: The data set, with the points before the scheme.
     """
-    count, notes = len(train.targets), list[str]()
+    count, note = len(train.targets), ""
     batches: Batches | None = None
     if settings.batch is not None:
         # A fold of cross-validation may have fewer points than a batch: all of them are then one.
@@ -231,16 +225,37 @@ def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> P
     if mlp and mlp.has_running_statistics and batches is None:
         # One batch of all points: its statistics move the running ones at each step.
         batches = Batches(count, count, words.CYCLIC)
-    schedule: tuple[int, float] | None = None
-    if settings.step_schedule is not None:
-        passes, factor = settings.step_schedule
-        period = batches.updates_before(passes * settings.records_per_pass) if batches else passes
-        schedule = period, factor
-        notes.append(f"the step size is multiplied by {factor:g} every {passes:g} passes")
-    if mlp and mlp.needs_all_points and batches and mlp.statistics in STATISTICS_NOTES:
-        notes.append(STATISTICS_NOTES[mlp.statistics])
+    if mlp and mlp.needs_all_points and batches:
+        note = STATISTICS_NOTES.get(mlp.statistics, "")
     statistics: Statistics | None = None
     if settings.statistics != words.FITTED:
         kind = settings.statistics, settings.window
         statistics = Statistics(*kind, scheme, data, batches, train.points)
-    return Plan(settings.records, batches, statistics, schedule, tuple(notes))
+    return Plan(settings.records, batches, statistics, note)
+
+
+def with_schedule(optimizer: Optimizer, settings: Settings, plan: Plan) -> Optimizer:
+    """Return a step rule whose step size at pass k = 0, 1, ... is `a factor^floor(k / n)`.
+
+    a is the run's step size; n, in passes, and the factor are `step_schedule`. In full batches an
+    iteration is a pass. The rule's state gets one more entry, the number of updates. Without a
+    schedule the given rule is returned.
+    """
+    if settings.step_schedule is None:
+        return optimizer
+    passes, factor = settings.step_schedule
+    period = plan.updates_before(int(passes) * settings.records_per_pass)  # n, in updates
+
+    def init(weights: Array) -> State:
+        return (*optimizer.init(weights), zero_per_run(weights))
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array, *rest: Any) -> Update:
+        *own_state, updates = state
+        size = step_size * np.power(factor, updates // period, dtype=step_size.dtype)
+        stepped, next_state = optimizer.step(weights, gradient, tuple(own_state), size, *rest)
+        return stepped, (*next_state, updates + 1)
+
+    note = f"the step size is multiplied by {factor:g} every {passes:g} passes"
+    note = f"{optimizer.note}; {note}" if optimizer.note else note
+    # Not plain: theory is of steps of one size.
+    return optimizer._replace(init=init, step=step, plain=False, note=note)

@@ -51,10 +51,8 @@ def smaller_problem(
         runs: The number of runs.
     """
     given, points, work = Smaller(train, test, start), train.points, runs * plan.records
-    has_given_size = (
-        train.linear is None or plan.batches is not None or optimizer.scheme is not None
-    )
-    if has_given_size or isinstance(points, SparsePoints):
+    is_sparse, has_scheme = isinstance(points, SparsePoints), optimizer.scheme is not None
+    if train.linear is None or plan.batches or has_scheme or is_sparse:
         return given
     if not optimizer.curved and _is_triangular(given, work):
         triangle = _triangle_of(train)

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from normbench.datasets import values
 from normbench.datasets.values import check_choice, check_number
 from normbench.models import formulas
-from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA
-from normbench.models.formulas import Moments as Moments
+from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA, Moments
 
 Array = NDArray[Any]
 Key = tuple[int, str]  # a layer, and a kind of its numbers
@@ -260,7 +259,7 @@ class Mlp:
             moments.update(zip((mean, spread), used))
             if self.affine is not True:
                 return h
-            return formulas.scale(h, arrays[layer, GAIN], arrays[layer, SHIFT])
+            return h * arrays[layer, GAIN] + arrays[layer, SHIFT]
 
         h: Any = x.T
         for layer in range(len(self.hidden) + 1):
