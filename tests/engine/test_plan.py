@@ -455,5 +455,5 @@ def test_mistakes_of_statistics_are_told_in_a_line(settings, said):
 def test_a_scheme_that_refuses_a_batch_says_so():
     with pytest.raises(UserError, match=r"statistics=batch: PCASphere refuses .* a larger batch"):
         run(moving_job(PCASphere(), statistics="batch", batch=1))
-    with pytest.raises(UserError, match=r"cost.l2_in=transformed; use these"):
+    with pytest.raises(UserError, match=r"use cost.l2_in=transformed$"):
         check(replace(moving_job(l2=0.1, statistics="batch"), l2_in="features"))
