@@ -113,7 +113,7 @@ def _check_combinations(job: Job) -> None:
     preconditioned, scale = optimizer.scheme is not None, settings.start_scale
     descended, no_schedule = "optimizer=gradient_descent", "null, as lbfgs has its own step sizes"
     is_flat = optimizer.curved and traits(job.cost).piecewise == "linear"
-    mistakes = [
+    mistakes: list[tuple[object, str, str]] = [
         (is_flat, "a cost made of linear pieces", "cost=softmax, where newton can divide"),
         (moves and not is_dense, statistics, dense),
         (moves and job.dataset.fit_on == "all", statistics, "dataset.fit_on=train"),
