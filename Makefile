@@ -9,7 +9,7 @@ PIP := -m pip --disable-pip-version-check install --quiet --quiet --progress-bar
 # Tests that ask each library for what it is here for: arrays, solvers, tables, files, a store,
 # figures.
 OF_LIBRARIES := tests/test_compare.py tests/normalizers/test_decomposition.py \
-	tests/engine/test_curvature.py tests/record/test_folder.py tests/record/test_mlflow.py \
+	tests/engine/test_hessian.py tests/record/test_folder.py tests/record/test_mlflow.py \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
 	tests/results/figures/test_figures.py
 # Makes a virtual environment. One that is there keeps its Python, whatever python3 is by now; one

@@ -9,9 +9,9 @@ from normbench.datasets.on_disk.points import is_in_memory
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.datasets.values import spell_setting
 from normbench.engine.plan import Batches
-from normbench.engine.scheme.applying import check_scheme
-from normbench.engine.scheme.probed import FEATURES
-from normbench.models.network import SOLVED, Mlp
+from normbench.engine.scheme import FEATURES, check_scheme
+from normbench.models.formulas import TEXTBOOK_RULE
+from normbench.models.network import SOLVED, WEIGHT_NORMALIZATION, WHITENINGS
 from normbench.normalizers.on_columns import name_scheme
 from normbench.preparation import Job
 from normbench.settings import FITTED, default
@@ -34,10 +34,9 @@ def check(job: Job) -> None:
     check_scheme(job.scheme)
     if not measures.without_descent(job.settings):
         _check_cost(job)
-    _check_steps(job)
-    _check_scheme_settings(job)
-    if job.model is not None:
-        _check_network(job, job.model)
+    _check_batch(job)
+    _check_sparse(job)
+    _check_combinations(job)
     measures.check(job.settings, job.dataset, job.scheme)
 
 
@@ -46,12 +45,6 @@ def _check_cost(job: Job) -> None:
     data, cost, cost_traits = job.dataset, job.cost, traits(job.cost)
     tasks, task, classes = cost_traits.tasks, data.task, data.classes
     name = f"cost={getattr(cost, '__name__', cost)}"
-    if job.step_rule.curved and cost_traits.piecewise == "linear":
-        raise UserError(
-            f"{name}: is made of linear pieces, whose second derivatives are 0, and the optimizer "
-            "(such as newton) divides by them; use optimizer=gradient_descent or another cost, "
-            "such as cost=softmax"
-        )
     if task in tasks:
         return
     remedy = REMEDIES[task]
@@ -71,37 +64,31 @@ def _check_cost(job: Job) -> None:
     )
 
 
-def _check_steps(job: Job) -> None:
-    """Raise `UserError` for a schedule without step sizes, or a batch that cannot be."""
-    settings, name, points = job.settings, job.dataset.name, len(job.dataset.x)
-    if settings.step_schedule is not None and job.optimizer.gridless:
-        setting = spell_setting("step_schedule", settings.step_schedule)
-        raise UserError(f"{setting}: lbfgs chooses its own step sizes; use step_schedule=null")
-    batch, setting = settings.batch, f"batch={settings.batch}"
-    if batch is None:
-        return
+def _check_batch(job: Job) -> None:
+    """Raise `UserError` for a batch that cannot be."""
+    settings, name, points, model = job.settings, job.dataset.name, len(job.dataset.x), job.model
+    batch = settings.batch or points
+    updates, setting = Batches(points, batch).updates_per_pass, f"batch={batch}"
     if batch > points:
         rule = f"{name} has {points} training points; choose at most {points}, or batch=null"
         raise UserError(f"{setting}: {rule}")
-    if job.optimizer.uses_objective:
+    if settings.batch and job.optimizer.uses_problem:
         rule = "line_search, newton and lbfgs need all points at each step; use batch=null"
         raise UserError(f"{setting}: {rule}, or optimizer=gradient_descent")
-    updates = Batches(points, batch).updates_per_pass
-    if settings.records_per_pass > updates:  # two records after as many updates would be equal
+    if settings.batch and settings.records_per_pass > updates:  # else two records would be equal
         rule = f"a pass with {setting} has {updates} updates; choose at most {updates}"
         raise UserError(f"records_per_pass={settings.records_per_pass}: {rule}")
-
-
-def _check_scheme_settings(job: Job) -> None:
-    """Raise `UserError` where moving statistics or sparse points refuse the scheme or a setting."""
-    x, scheme, scheme_type = job.dataset.x, job.scheme, type(job.scheme)
-    moves, is_fitted_on_all = job.settings.statistics != FITTED, job.dataset.fit_on == "all"
-    penalizes_features = job.l2 and job.l2_in == FEATURES
-    if moves and (penalizes_features or is_fitted_on_all or not is_in_memory(x)):
+    if model is not None and model.needs_all_points and 1 in (batch, points % batch):
         raise UserError(
-            f"normalizer.statistics={job.settings.statistics}: takes dense points in memory, "
-            "dataset.fit_on=train and cost.l2_in=transformed; use these, or statistics=fitted"
+            f"{setting}: leaves a batch of one of {points} points, and model.normalize="
+            f"{model.normalize} needs two points, whose values have a deviation; choose another "
+            "batch, or model.normalize=layer"
         )
+
+
+def _check_sparse(job: Job) -> None:
+    """Raise `UserError` for a scheme that would fill sparse points."""
+    scheme, scheme_type = job.scheme, type(job.scheme)
     keeps_sparse = (
         # Of schemes that centre, it alone gets the mean of sparse points.
         scheme_type is StandardScaler
@@ -109,42 +96,52 @@ def _check_scheme_settings(job: Job) -> None:
         or (scheme_type is MaxAbsScaler and not getattr(scheme, "clip", False))
         or (scheme_type is FunctionTransformer and scheme.func is None)
     )
-    if isinstance(x, SparsePoints) and not keeps_sparse:
+    if isinstance(job.dataset.x, SparsePoints) and not keeps_sparse:
         raise UserError(
             f"normalizer {name_scheme(scheme)}: would fill sparse points, or cannot be fitted on "
             "them; choose identity, maxabs, unit_variance, centre or standard, on all columns"
         )
 
 
-def _check_network(job: Job, model: Mlp) -> None:
-    """Raise `UserError` for a setting that a network does not take."""
-    settings, optimizer, points = job.settings, job.optimizer, len(job.dataset.x)
-    scale, default_scale = settings.start_scale, default("start_scale")
-    if scale != default_scale:
-        remedy = f"start_scale={default_scale:g} and model.start_scale={scale:g}"
-        raise UserError(f"start_scale={scale:g}: is for model=linear; use {remedy}")
-    for is_wrong, setting, remedy in (
-        (settings.start == "same_function", "start=same_function", "start=null"),
-        (settings.start == "zeros", "start=zeros, a stationary point", "start=null"),
-        (settings.statistics != FITTED, "normalizer.statistics", "normalizer.statistics=fitted"),
-        (not is_in_memory(job.dataset.x), "points that are not in memory", "dense points"),
-        (job.l2_in == FEATURES, "cost.l2_in=features", "cost.l2_in=transformed"),
-        (optimizer.scheme is not None, "optimizer=preconditioned", "optimizer=gradient_descent"),
-    ):
+def _check_combinations(job: Job) -> None:
+    """Raise `UserError` for a setting that does not go with another part of the job."""
+    settings, optimizer, model = job.settings, job.optimizer, job.model
+    moves = settings.statistics != FITTED
+    statistics = f"normalizer.statistics={settings.statistics}"
+    schedule, of_features = settings.step_schedule, job.l2_in == FEATURES
+    is_dense, dense = is_in_memory(job.dataset.x), "dense points in memory"
+    preconditioned, scale = optimizer.scheme is not None, settings.start_scale
+    descended, no_schedule = "optimizer=gradient_descent", "null, as lbfgs has its own step sizes"
+    is_flat = optimizer.curved and traits(job.cost).piecewise == "linear"
+    mistakes: list[tuple[object, str, str]] = [
+        (is_flat, "a cost made of linear pieces", "cost=softmax, where newton can divide"),
+        (moves and not is_dense, statistics, dense),
+        (moves and job.dataset.fit_on == "all", statistics, "dataset.fit_on=train"),
+        (moves and job.l2 and of_features, statistics, "cost.l2_in=transformed"),
+        (preconditioned and not is_dense, "optimizer=preconditioned", dense),
+        (schedule and optimizer.gridless, spell_setting("step_schedule", schedule), no_schedule),
+    ]
+    if model is not None:
+        by_cost, is_running = optimizer.uses_problem, model.has_running_statistics
+        is_solved, has_textbook_rule = model.affine == SOLVED, model.epsilon == TEXTBOOK_RULE
+        no_deviations = model.normalize in (WEIGHT_NORMALIZATION, *WHITENINGS)
+        solved, squares = "model.affine=solved", traits(job.cost).squares
+        mistakes += [
+            (scale != default("start_scale"), f"start_scale={scale:g}", "model.start_scale"),
+            (settings.start == "same_function", "start=same_function", "start=null"),
+            (settings.start == "zeros", "start=zeros, a stationary point", "start=null"),
+            (moves, statistics, "normalizer.statistics=fitted"),
+            (not is_dense, "model=mlp", dense),
+            (of_features, "cost.l2_in=features", "cost.l2_in=transformed"),
+            (preconditioned, "optimizer=preconditioned", descended),
+            (by_cost and is_running, "model.statistics=running", descended),
+            (by_cost and model.affine_step, "model.affine_step", descended),
+            (is_solved and not squares, solved, "cost=least_squares"),
+            (is_solved and model.hidden, solved, "model=linear"),
+            (is_solved and is_running, solved, "model.affine=true"),
+            (has_textbook_rule and no_deviations, "model.epsilon=textbook", "a number"),
+        ]
+    for is_wrong, setting, remedy in mistakes:
         if is_wrong:
-            raise UserError(f"{setting}: is for model=linear; use {remedy}, or model=linear")
-    if optimizer.uses_objective and (model.has_running_statistics or model.affine_step):
-        raise UserError(
-            "model.statistics=running, model.affine_step: the optimizer chooses its steps by the "
-            "cost, as line_search, newton and lbfgs do; use optimizer=gradient_descent"
-        )
-    if model.affine == SOLVED and not traits(job.cost).squares:
-        rule = "gain and shift are solved for cost=least_squares; use that, or model.affine=true"
-        raise UserError(f"model.affine=solved: {rule}")
-    batch = settings.batch or points
-    if model.needs_all_points and 1 in (batch, points % batch):
-        raise UserError(
-            f"batch={batch}: leaves a batch of one of {points} points, and model.normalize="
-            f"{model.normalize} needs two points, whose values have a deviation; choose another "
-            "batch, or model.normalize=layer"
-        )
+            rule = "does not go with the chosen data, optimizer, model and cost"
+            raise UserError(f"{setting}: {rule}; use {remedy}")

@@ -18,7 +18,7 @@ from normbench.datasets import Dataset, Sampling, UserError, label_dataset
 from normbench.datasets.labels import convert_targets
 from normbench.datasets.tables import TableOptions, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
-from normbench.engine.scheme.applying import check_scheme
+from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, PointsCache, run, with_default_start
 from normbench.optimizers import Optimizer

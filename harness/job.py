@@ -13,9 +13,9 @@ from normbench.checks import check
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import check_unchanged
 from normbench.engine import threads
-from normbench.engine.descent import Checkpoint, Histories
+from normbench.engine.descent import Histories
 from normbench.engine.rounds import Progress
-from normbench.engine.scheme.applying import apply_scheme
+from normbench.engine.scheme import apply_scheme
 from normbench.engine.start import SAME_FUNCTION, default_start_name, starting_weights
 from normbench.measures.contract import Array, Findings, FinishedJob
 from normbench.measures.judged import judge_descent
@@ -82,7 +82,7 @@ def run(
     job: Job,
     progress: Progress | None = None,
     points_cache: PointsCache | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Any = None,
     phase: Callable[[str], None] = lambda phase_name: None,
 ) -> Outcome:
     """Run a job: fit the scheme, descend, judge, and take measures.
@@ -102,7 +102,7 @@ def run(
     """
     check(job)
     data, settings = job.dataset, job.effective_settings
-    _check_sources(data)
+    check_unchanged(data.x, data.x_test)
     points_cache = points_cache or PointsCache(data.x)
     phase("fits the scheme")
     applied = job.applied or apply_scheme(job.scheme, data, settings.precision, points_cache)
@@ -121,7 +121,7 @@ def run(
     with threads.limit_threads(applied.z.size), np.errstate(over="ignore", invalid="ignore"):
         histories = rounds.descend(settings.step_sizes, progress)
         descent_seconds = histories.seconds  # of the grid alone
-        _check_sources(data)  # again: a file may have changed during the descent
+        check_unchanged(data.x, data.x_test)  # again: a file may have changed during the descent
         phase("computes theory and the least cost")
         tick = time.perf_counter()
         inputs = (train, settings, job.rules, job.search, start, rounds)
@@ -139,12 +139,6 @@ def run(
     judged = tuple(steps), descent.best, applied.scheme, features
     timings, seconds_a_step = (fit_seconds, descent_seconds), descent.judging_context.seconds_a_step
     return Outcome(*judged, *timings, findings, arrays, seconds_a_step)
-
-
-def _check_sources(data: Dataset) -> None:
-    """Raise `UserError` where points on a disk have changed since they were opened."""
-    for points in (data.x, data.x_test):
-        check_unchanged(points)
 
 
 def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:

@@ -132,17 +132,6 @@ LANDING_SOFT = Metric(
 TRAIN_PREFIX, TEST_PREFIX, FINAL_PREFIX, THEORY_PREFIX = "train/", "test/", "final/", "theory/"
 TIME_PREFIX, GRID_PREFIX, START_PREFIX, FOLDS_PREFIX = "time/", "grid/", "start/", "folds/"
 OWN_UNITS = "own_units/"
-FAMILIES = (
-    TRAIN_PREFIX,
-    TEST_PREFIX,
-    FINAL_PREFIX,
-    THEORY_PREFIX,
-    TIME_PREFIX,
-    GRID_PREFIX,
-    START_PREFIX,
-    FOLDS_PREFIX,
-    OWN_UNITS,
-)
 
 
 def quartile(metric: Metric, quartile_name: str) -> Metric:

@@ -5,19 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset
-from normbench.engine.descent import Checkpoint, SavedDescents
+from normbench.engine.descent import SavedDescents
 from normbench.engine.linear import Linear
 from normbench.engine.network import Network, with_affine_and_running_steps
 from normbench.engine.plan import plan_of, with_schedule
 from normbench.engine.problem import Array, Cost, Problem
 from normbench.engine.rounds import Rounds
-from normbench.engine.scheme.applying import Applied
-from normbench.engine.scheme.columns import with_columns
-from normbench.engine.scheme.probed import penalty_of, with_fitted_scheme
+from normbench.engine.scheme import Applied, penalty_of, with_columns, with_fitted_scheme
 from normbench.engine.settings import Settings
 from normbench.engine.smaller import smaller_problem
 from normbench.engine.start import starting_weights
@@ -25,8 +21,6 @@ from normbench.models import Mlp
 from normbench.optimizers import Optimizer
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
-
-SHADOW_LIMIT = 10  # times the limit of divergence: beyond it, the shadows of a run diverge too
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class Job:
         optimizer: The optimizer.
         settings: The settings of the descent.
         l2: The weight of the penalty.
-        l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.scheme.probed`.
+        l2_in: The coordinates whose weights l2 penalizes, see `normbench.engine.scheme`.
         rules: The rules of judging.
         search: The settings of the search for the critical step size.
         model: How scores follow from the weights; None where they are linear in them.
@@ -121,7 +115,7 @@ class Job:
 
 
 def prepare(
-    job: Job, applied: Applied, checkpoint: Checkpoint | None = None
+    job: Job, applied: Applied, checkpoint: Any = None
 ) -> tuple[Problem, Array, Rounds, float]:
     """Return the problem of a job, its starts, and the rounds that descend its smallest equal.
 
@@ -148,11 +142,6 @@ def prepare(
     optimizer = optimizer._replace(note="; ".join(filter(None, (optimizer.note, plan.note))))
     runs = len(settings.step_sizes) * settings.starts
     descended = smaller_problem(train, test, start, optimizer, plan, runs)
-    # The default rules, and not those of the job: which runs get shadows (are repeated from a start
-    # perturbed by rounding) must not depend on the rules, since a recorded descent can be judged
-    # again by others. Beyond `far` times the start's cost a run gets none: it has diverged. A
-    # positively homogeneous cost grows with the weights, so that no height of it is a divergence.
-    far = np.inf if train.traits.positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     saved = SavedDescents(checkpoint) if checkpoint else None
-    rounds = Rounds(*descended, optimizer, plan, settings.shadows, saved, far)
+    rounds = Rounds(*descended, optimizer, plan, settings.shadows, saved)
     return train, start, rounds, seconds

@@ -32,7 +32,13 @@ FITTED, BATCH_STATISTICS, RUNNING_STATISTICS = "fitted", "batch", "running"
 WINDOW_STATISTICS = "window"
 SCHEME_STATISTICS = (FITTED, BATCH_STATISTICS, RUNNING_STATISTICS, WINDOW_STATISTICS)
 SHUFFLED, ONCE, CYCLIC, REPLACEMENT = "shuffled", "once", "cyclic", "replacement"
-BATCH_ORDERS = (SHUFFLED, ONCE, CYCLIC, REPLACEMENT)
+# The points of pass n of `count` points, in their order; `draw(n)` returns a generator of numpy's.
+BATCH_ORDERS: dict[str, Callable[[Callable[[int], Any], int, int], Any]] = {
+    SHUFFLED: lambda draw, count, n: draw(n).permutation(count),
+    ONCE: lambda draw, count, n: draw(0).permutation(count),
+    CYCLIC: lambda draw, count, n: range(count),
+    REPLACEMENT: lambda draw, count, n: draw(n).integers(0, count, count),
+}
 MAX_STEP_SIZES = 1000
 # The parts of the identity of a job: its descent, its requested measures, its rules of judging.
 DESCENT_PART, REQUEST_PART, JUDGING_PART = "descent", "asked", "judged"
@@ -494,7 +500,7 @@ TABLE = (
         SHUFFLED,
         "shuffled (anew for each pass), once, cyclic (the points' own order), or replacement "
         "(drawn with replacement)",
-        partial(check_choice, choices=BATCH_ORDERS),
+        partial(check_choice, choices=tuple(BATCH_ORDERS)),
         _is_batched,
     ),
     Setting(

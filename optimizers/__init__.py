@@ -4,13 +4,13 @@
 that diverged can leave. `step(weights, gradient, state, step_size)` returns the next weights and
 state, in new arrays. Weights and gradient are `(R, *shape)`, whatever the shape of one model's
 weights; step_size is `(R, 1, ..)`, of as many axes. A rule that needs costs or second derivatives
-says `uses_objective`.
+says `uses_problem`.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from numbers import Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +21,6 @@ Update = tuple[Array, State]  # the next weights and state
 ZERO_EPSILONS = 8  # machine epsilons of the largest component, below which a component is 0
 
 
-class Objective(Protocol):
-    """The objective at weights `(R, *shape)`, for step rules that need more than the gradient.
-
-    steps: the number of steps of the whole descent.
-    """
-
-    steps: int
-
-    def costs(self, weights: Array) -> Array:
-        """Return the costs `(R,)`, mean over points."""
-
-    def costs_and_gradient(self, weights: Array) -> tuple[Array, Array]:
-        """Return the costs `(R,)` and the gradients `(R, *shape)` of one evaluation."""
-
-    def hessian(self, weights: Array) -> Array:
-        """Return the second derivatives `(R, D, D)`, D weights in C order."""
-
-
 class Optimizer(NamedTuple):
     """A step rule: two pure functions, and what may be relied on.
 
@@ -46,8 +28,10 @@ class Optimizer(NamedTuple):
         step: Returns the next weights and state, both in new arrays. Weights and gradient are `(R,
             *shape)`, step_size is `(R, 1, ..)`.
         init: Returns the state at the start: a tuple of arrays whose first axis is the runs.
-        uses_objective: The rule gets the objective as its last argument: `step(..., step_size,
-            objective)`. The objective is of all points, so that there are no batches.
+        uses_problem: The rule gets the problem of all points, so that there are no batches, and the
+            number of steps of the whole descent: `step(..., step_size, problem, steps)`. At weights
+            `(R, *shape)` `problem.evaluate(weights)` has `costs` `(R,)` and a `gradient`; at those
+            of one run `problem.hessian(weights)` has a `matrix()` `(D, D)`, D weights in C order.
         rotation_equivariant: From rotated weights and gradients the rule steps to the rotated
             weights, so that the costs of a descent do not depend on the axes.
         plain: The rule keeps no state and steps to `w - a g` (a the step size, g the gradient), so
@@ -64,7 +48,7 @@ class Optimizer(NamedTuple):
 
     step: Callable[..., Update]
     init: Callable[[Array], State] = lambda weights: ()
-    uses_objective: bool = False
+    uses_problem: bool = False
     rotation_equivariant: bool = False
     plain: bool = False
     curved: bool = False
@@ -371,16 +355,23 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     max_trials = int(check_option("trials", trials, WHOLE))
 
     def step(
-        weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
+        weights: Array,
+        gradient: Array,
+        state: State,
+        step_size: Array,
+        problem: Any,
+        steps: int,
     ) -> Update:
-        costs, flat = objective.costs(weights), gradient.reshape(len(gradient), -1)
+        costs = problem.evaluate(weights, with_gradient=False).costs
+        flat = gradient.reshape(len(gradient), -1)
         squared_norms = np.einsum("rd,rd->r", flat, flat, dtype=np.float64)
         next_weights, t = weights.copy(), step_size.copy()  # t (R, 1, ..): one for each run
         runs = np.arange(len(weights))  # those that have accepted no t yet
         for _ in range(max_trials):
             trial_weights = weights[runs] - t[runs] * gradient[runs]
             bounds = costs[runs] - c * t[runs].ravel() * squared_norms[runs]
-            accepted = objective.costs(trial_weights) <= bounds  # never for a cost that is NaN
+            trial_costs = problem.evaluate(trial_weights, with_gradient=False).costs
+            accepted = trial_costs <= bounds  # never for a cost that is NaN
             next_weights[runs[accepted]] = trial_weights[accepted]
             runs = runs[~accepted]
             if not len(runs):
@@ -391,7 +382,7 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     note = (
         "every line search begins anew at the step size, and not at the last one that it accepted"
     )
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, steady=True, note=note)
+    return Optimizer(step, uses_problem=True, rotation_equivariant=True, steady=True, note=note)
 
 
 def newton(ridge: float = 1e-7) -> Optimizer:
@@ -416,11 +407,16 @@ def newton(ridge: float = 1e-7) -> Optimizer:
     r = check_option("ridge", ridge, NONNEGATIVE)
 
     def step(
-        weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
+        weights: Array,
+        gradient: Array,
+        state: State,
+        step_size: Array,
+        problem: Any,
+        steps: int,
     ) -> Update:
         directions = np.full(gradient.shape, np.nan)
         for run in range(len(weights)):  # one Hessian (D, D) at a time, to save memory
-            hessian = objective.hessian(weights[run][None])[0]
+            hessian = problem.hessian(weights[run]).matrix()
             matrix = hessian + r * np.eye(len(hessian))
             with suppress(np.linalg.LinAlgError):  # a singular matrix
                 solution = np.linalg.solve(matrix, gradient[run].reshape(-1))
@@ -428,7 +424,7 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         # A float32 run is solved in float64, and stays in float32.
         return (weights - step_size * directions).astype(weights.dtype), state
 
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, curved=True, steady=True)
+    return Optimizer(step, uses_problem=True, rotation_equivariant=True, curved=True, steady=True)
 
 
 def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
@@ -458,12 +454,17 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
     max_evaluations = int(check_option("evaluations", evaluations, WHOLE))
 
     def step(
-        weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
+        weights: Array,
+        gradient: Array,
+        state: State,
+        step_size: Array,
+        problem: Any,
+        steps: int,
     ) -> Update:
         # The first step finds each run's whole path; the later ones read the weights from it.
         if not state:
-            count = min(max_evaluations, objective.steps)
-            paths = [_trace_path(start, objective, memory_size, count) for start in weights]
+            count = min(max_evaluations, steps)
+            paths = [_trace_path(start, problem, memory_size, count) for start in weights]
             # An array needs paths of one length: a run that ended earlier repeats its last weights.
             rows = np.arange(max(map(len, paths)))
             padded = np.stack([path[np.minimum(rows, len(path) - 1)] for path in paths])
@@ -476,17 +477,17 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
         "lbfgs finds its own step sizes, one run at a time, and an iteration of it is one "
         "evaluation of cost and gradient"
     )
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, gridless=True, note=note)
+    return Optimizer(step, uses_problem=True, rotation_equivariant=True, gridless=True, note=note)
 
 
-def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations: int) -> Array:
+def _trace_path(start: Array, problem: Any, memory: int, max_evaluations: int) -> Array:
     """Return the weights that L-BFGS-B accepted last after each evaluation, `(T, *shape)`.
 
     T counts the evaluations that were made, the one at the start included.
 
     Args:
         start: The weights of one run, `(*shape)`, which are the first of the result.
-        objective: The objective, of which one run is evaluated at a time.
+        problem: The problem, of which one run is evaluated at a time.
         memory: See `lbfgs`.
         max_evaluations: The largest number of evaluations, and of iterations of L-BFGS-B.
     """
@@ -504,8 +505,8 @@ def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations
         The entry stands for the weights accepted so far, unless `accept` replaces it.
         """
         path.append(path[-1] if path else start)
-        cost, gradient = objective.costs_and_gradient(shape_weights(flat)[None])
-        return float(cost[0]), gradient[0].reshape(-1).astype(np.float64)
+        evaluation = problem.evaluate(shape_weights(flat)[None])
+        return float(evaluation.costs[0]), evaluation.gradient.reshape(-1).astype(np.float64)
 
     def accept(flat: Array) -> None:
         """Replace the last entry of the path by the accepted weights (D,), after an iteration."""

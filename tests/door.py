@@ -7,6 +7,7 @@ users and extensions share; all else of the program they ask for here.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,7 @@ from normbench.engine.network import Network
 from normbench.engine.plan import Batches as Batches
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Problem
-from normbench.engine.scheme.applying import Applied, normalize
-from normbench.engine.scheme.probed import penalty_of
+from normbench.engine.scheme import Applied, apply_scheme, penalty_of
 from normbench.engine.settings import Settings
 from normbench.job import Job, Outcome, run, with_default_start
 from normbench.job import PointsCache as Cache
@@ -74,6 +74,12 @@ def penalty(l2: float, scheme: Any, x: Any) -> Any:
     """Return the penalty on the weights of the features x (P, N), under a fitted scheme."""
     applied = Applied(scheme, scheme.transform(x), x[:0], 0.0)
     return penalty_of(l2, "features", applied, x, np.float64)
+
+
+def normalize(scheme: Any, x: Any, x_test: Any, dtype: Any, moments: Any = None) -> Any:
+    """Return training and test points under a scheme that is fitted on training points x (P, N)."""
+    data: Any = SimpleNamespace(x=x, x_test=x_test, fit_on="train")
+    return apply_scheme(scheme, data, dtype, moments)[1:3]
 
 
 def points_under(scheme: Any, x: Any, dtype: Any = "float64") -> Any:

@@ -72,17 +72,17 @@ NORMALIZED = Mlp([5], normalize="batch")
         ({"batch": 5, "records_per_pass": 3}, "has 2 updates; choose at most 2"),
         (
             {"step_schedule": (3, 0.5), "rule": optimizers.lbfgs()},
-            "lbfgs chooses its own step sizes",
+            r"step_schedule=\[3,0.5\]: .* lbfgs has its own step sizes",
         ),
-        ({"rule": optimizers.newton(), "cost": "perceptron"}, "is made of linear pieces"),
-        ({"model": Mlp([5]), "start": "zeros"}, "stationary point: is for model=linear"),
+        ({"rule": optimizers.newton(), "cost": "perceptron"}, "made of linear pieces: .*newton"),
+        ({"model": Mlp([5]), "start": "zeros"}, "stationary point: does not go with"),
         (
             {"model": Mlp([5]), "start": "normal", "start_scale": 10},
-            "start_scale=10: .*use start_scale=0.1 and model.start_scale=10",
+            "start_scale=10: .*use model.start_scale",
         ),
         (
             {"model": Mlp([5], affine_step=0.1), "start": "normal", "rule": optimizers.newton()},
-            "chooses its steps by the cost",
+            "model.affine_step: .*use optimizer=gradient_descent",
         ),
         ({"model": NORMALIZED, "start": "normal", "batch": 4}, "leaves a batch of one of 9 points"),
         ({"batch": 4, "statistics": "batch"}, None),

@@ -110,7 +110,7 @@ OWN = {
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
     "normalizer": ("normbench.normalizers.decomposition.fix_signs", "normbench.choices.build"),
     "optimizer": ("normbench.optimizers.check_option", "normbench.optimizers.Optimizer"),
-    "model": ("normbench.models.network.Layout", "normbench.models.network.Group"),
+    "model": ("normbench.models.network.Layout", "normbench.models.network.Forward"),
 }
 
 

@@ -126,7 +126,8 @@ def spelled(file: Path):
     """Yield the texts in a file that spell a metric, a tag or a verdict."""
     nodes = parse(file)[1]
     keys = {*names.VERDICTS, *(entry.key for entry in DECLARED)} - {tag.key for tag in EVERYDAY}
-    prefixes = (*names.FAMILIES, names.METRICS, names.TAGS)
+    families = [value for name, value in vars(names).items() if name.endswith("_PREFIX")]
+    prefixes = (*families, names.OWN_UNITS, names.METRICS, names.TAGS)
     left_out = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     texts = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in left_out]
     for value in (node.value for node in texts if isinstance(node.value, str)):

@@ -185,11 +185,11 @@ def open_map(setting: str, path: Path) -> Array:
     return x
 
 
-def check_unchanged(x: Points) -> None:
+def check_unchanged(*points: Points) -> None:
     """Raise `UserError` where the user's file of a memory map has changed since it was opened."""
-    opened = vars(x) if isinstance(x, np.memmap) else {}
-    if "stamp" in opened and _read_stamp(opened["path"]) != opened["stamp"]:
-        raise UserError(f"{opened['setting']}: was changed while the sweep ran; run it again")
+    for opened in (vars(x) for x in points if isinstance(x, np.memmap)):
+        if "stamp" in opened and _read_stamp(opened["path"]) != opened["stamp"]:
+            raise UserError(f"{opened['setting']}: was changed while the sweep ran; run it again")
 
 
 def _read_stamp(path: Path) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +20,16 @@ Arrays = dict[str, Array]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
 
 
-class Checkpoint(Protocol):
-    """The storage of the checkpoints of one job, as the engine sees it."""
-
-    def due(self) -> bool:
-        """Return whether it is time to save."""
-
-    def save(self, arrays: Mapping[str, Array]) -> None:
-        """Save these arrays, replacing those saved before."""
-
-    def resume(self, restore: Callable[[Mapping[str, Array]], Arrays]) -> Arrays | None:
-        """Return what `restore` returns for the saved arrays; None where nothing is saved."""
-
-
 class SavedDescents:
     """The descents of one job in its checkpoint, each by a name.
 
     A descent that has ended has its histories there, another one its state, too.
+
+    checkpoint: has `due()`, whether it is time to save, `save(arrays)`, which replaces the arrays
+    saved before, and `resume(restore)`, which returns `restore(arrays)`, or None without any.
     """
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Any) -> None:
         self.checkpoint = checkpoint
         self.arrays = dict(checkpoint.resume(dict) or {})  # by `NAME/ARRAY`
 
@@ -110,18 +100,16 @@ def empty_histories(train: Problem, test: Problem | None, records: int, start: A
 
 
 class Midway(NamedTuple):
-    """The state of a descent before it evaluates iteration k, or on its way there.
+    """The state of a descent before it evaluates iteration k.
 
     alive: `(left,)`, the indices of the remaining runs. weights: `(left, *shape)`, of the remaining
-    runs. state: the arrays of the step rule. updates: how many were made since the start; where a
-    step sees a batch of the points, several lie between two records.
+    runs. state: the arrays of the step rule.
     """
 
     k: int
     alive: NDArray[np.int64]
     weights: Array
     state: tuple[Array, ...]
-    updates: int
 
     def of(self, mask: NDArray[np.bool_]) -> "Midway":
         """Return the state of those remaining runs whose mask `(left,)` is true."""
@@ -130,17 +118,16 @@ class Midway(NamedTuple):
 
     def to_arrays(self) -> Arrays:
         """Return the state as arrays by name."""
-        counts = {"iteration": np.array(self.k), "updates": np.array(self.updates)}
         state = {f"state/{number}": array for number, array in enumerate(self.state)}
-        return {**counts, "alive": self.alive, "remaining": self.weights, **state}
+        runs = {"alive": self.alive, "remaining": self.weights}
+        return {"iteration": np.array(self.k), **runs, **state}
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> "Midway":
         """Return a saved state."""
-        k, updates = int(arrays["iteration"]), int(arrays["updates"])
-        count = sum(name.startswith("state/") for name in arrays)  # a rule may begin without
-        state = tuple(arrays[f"state/{number}"] for number in range(count))
-        return cls(k, arrays["alive"], arrays["remaining"], state, updates)
+        # In the order in which they were saved.
+        state = tuple(array for name, array in arrays.items() if name.startswith("state/"))
+        return cls(int(arrays["iteration"]), arrays["alive"], arrays["remaining"], state)
 
 
 def descend(
@@ -179,10 +166,10 @@ def descend(
         KeyboardInterrupt: Ctrl-C, raised again after the descent is saved.
     """
     histories = empty_histories(train, test, plan.records, start)
-    midway = Midway(0, np.arange(len(start)), start, optimizer.init(start), 0)
+    midway = Midway(0, np.arange(len(start)), start, optimizer.init(start))
     # Of all runs, (R, 1, ..): with as many axes as their weights.
     sizes = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)
-    objective = (_ProblemObjective(train, plan.records),) if optimizer.uses_objective else ()
+    problem = (train, plan.records) if optimizer.uses_problem else ()
     name = hashlib.sha256(start.tobytes() + step_sizes.tobytes()).hexdigest()
     if arrays := saved.of(name) if saved else {}:
         histories = histories.of_arrays(arrays)
@@ -204,9 +191,9 @@ def descend(
 
     def update(midway: Midway, gradient: Array) -> Midway:
         """Return the state after one step of all remaining runs, of their gradient."""
-        rest = midway.state, sizes[midway.alive], *objective
+        rest = midway.state, sizes[midway.alive], *problem
         weights, state = optimizer.step(midway.weights, gradient, *rest)
-        return midway._replace(weights=weights, state=state, updates=midway.updates + 1)
+        return midway._replace(weights=weights, state=state)
 
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
@@ -214,13 +201,11 @@ def descend(
             while True:
                 if saved and saved.checkpoint.due():
                     save()
-                k = midway.k  # Ctrl-C saves `midway`, so it is replaced only after a whole step
-                if midway.updates < plan.updates_before(k):  # an update between two records
-                    midway = update(midway, plan.gradient(train, midway.weights, midway.updates))
-                    continue
+                # Ctrl-C saves `midway`, so it is replaced only after the updates of an iteration.
+                k, updates = midway.k, plan.updates_before(midway.k)
                 # The last iteration has no step, and batches have gradients of their own.
                 with_gradient = plan.batches is None and k < plan.records
-                recorded = plan.recorded(train, midway.updates)
+                recorded = plan.recorded(train, updates)
                 evaluation = recorded.evaluate(midway.weights, with_gradient=with_gradient)
                 remaining, finite = midway, _find_finite(evaluation)
                 if not finite.all():
@@ -230,7 +215,7 @@ def descend(
                 histories.weights[alive] = weights  # overwritten until the run stops
                 of_test = None
                 if test and len(alive):  # weights of no runs are not evaluated
-                    recorded_test = plan.recorded(test, midway.updates)
+                    recorded_test = plan.recorded(test, updates)
                     of_test = recorded_test.evaluate(weights, with_gradient=False)
                 histories.write(k, alive, evaluation, of_test)
                 if observe:
@@ -238,10 +223,13 @@ def descend(
                 if k == plan.records or not len(alive):
                     return save(is_midway=False)
                 following = remaining._replace(k=k + 1)
-                if evaluation.gradient is None:  # the steps to the next record see batches
-                    midway = following
-                else:
-                    midway = update(following, evaluation.gradient)
+                if evaluation.gradient is not None:
+                    following = update(following, evaluation.gradient)
+                else:  # the steps to the next record see batches
+                    for number in range(updates, plan.updates_before(k + 1)):
+                        gradient = plan.gradient(train, following.weights, number)
+                        following = update(following, gradient)
+                midway = following
     except KeyboardInterrupt:
         save()
         raise
@@ -253,28 +241,3 @@ def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
     if evaluation.gradient is not None:
         finite &= np.isfinite(evaluation.gradient.reshape(len(finite), -1)).all(axis=1)
     return finite
-
-
-@dataclass(frozen=True)
-class _ProblemObjective:
-    """The objective that a step rule may ask, see `optimizers.Objective`.
-
-    problem: of all points. steps: the number of steps of the whole descent.
-    """
-
-    problem: Problem
-    steps: int
-
-    def costs(self, weights: Array) -> NDArray[np.float64]:
-        """Return the costs `(R,)` at weights `(R, *shape)`."""
-        return self.problem.evaluate(weights, with_gradient=False).costs
-
-    def costs_and_gradient(self, weights: Array) -> tuple[NDArray[np.float64], Array]:
-        """Return the costs `(R,)` and the gradient `(R, *shape)` at weights `(R, *shape)`."""
-        evaluation = self.problem.evaluate(weights)
-        assert evaluation.gradient is not None
-        return evaluation.costs, evaluation.gradient
-
-    def hessian(self, weights: Array) -> Array:
-        """Return the Hessians `(R, D, D)` at weights `(R, *shape)`, D numbers each."""
-        return np.array([self.problem.hessian(run_weights).matrix() for run_weights in weights])

@@ -5,6 +5,7 @@ C)`; autograd computes all blocks in C passes, for any cost. The Hessian times a
 products with the points.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -36,19 +37,17 @@ ZERO_SCORE = {"float64": 1e-10, "float32": 1e-6}
 class Linear:
     """Scores `s = w0 + x w` of weights `(C, N + 1)`, bias first.
 
-    has_bias_column: the points have a first column for the bias, which is 1 elsewhere.
     leaves_out_class: of a cost that a number added to all scores of a point does not change, C - 1
     rows of weights are multiplied: the last class's weights are subtracted from the others', and
     its derivative is minus the sum of theirs. Rules that amplify rounding need all C rows.
     """
 
-    has_bias_column: bool = False
     leaves_out_class: bool = False
     is_linear = True
 
     def shape(self, features: int, scores: int) -> tuple[int, ...]:
         """Return the shape of one model's weights, `(C, N + 1)`."""
-        return scores, features if self.has_bias_column else features + 1
+        return scores, features + 1
 
     def start(self, settings: Settings, features: int, scores: int, rng: Any) -> Array:
         """Return normal numbers `(starts, *shape)` of the scale of the settings to start from."""
@@ -144,10 +143,8 @@ class Linear:
         """Return the second derivatives at the weights of one model."""
         weights = weights.astype(np.float64, copy=False)
         scores = np.empty((len(weights), len(problem.targets)))
-        for block in threads.blocks(slice(0, len(problem.targets)), HESSIAN_ROWS):
-            x = problem.points[block]
-            multiply(weights, in_float64(x), scores[:, block])
-            give_back(x)
+        for block, x in iterate_float64(problem.points):
+            multiply(weights, x, scores[:, block])
         second = score_curvatures(problem.cost, scores, problem.targets)
         return LinearHessian(problem.points, second, problem.l2)
 
@@ -193,13 +190,11 @@ class LinearHessian(Hessian):
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
         product, of_block = np.zeros_like(direction), np.empty_like(direction)
-        for block in threads.blocks(slice(0, len(self.x)), HESSIAN_ROWS):
-            rows = self.x[block]
-            x, scores = in_float64(rows), np.empty((len(direction), len(rows)))
+        for block, x in iterate_float64(self.x):
+            scores = np.empty((len(direction), len(x)))
             multiply(direction, x, scores)
             multiply_back(np.einsum("cdp,dp->cp", self.second[..., block], scores), x, of_block)
             product += of_block
-            give_back(rows)
         product /= len(self.x)
         product[:, 1:] += 2 * times_l2(self.l2, direction[:, 1:])
         return product
@@ -212,10 +207,8 @@ class LinearHessian(Hessian):
         """
         classes, width = self.shape
         hessian = np.zeros((classes, width, classes, width))
-        for block in threads.blocks(slice(0, len(self.x)), HESSIAN_ROWS):
-            rows = self.x[block]
-            points = np.insert(as_array(in_float64(rows)), 0, 1, axis=1)
-            give_back(rows)
+        for block, x in iterate_float64(self.x):
+            points = np.insert(as_array(x), 0, 1, axis=1)
             for d, c in combinations_with_replacement(range(classes), 2):  # the lower blocks
                 hessian[c, :, d] += (points * self.second[c, d, block][:, None]).T @ points
         hessian /= len(self.x)
@@ -245,13 +238,10 @@ def multiply(weights: Array, x: Points, out: Array) -> None:
     """Write the scores of points under k rows of weights.
 
     Args:
-        weights: `(k, N + 1)`, bias first; `(k, N)` where the points have a column for it.
+        weights: `(k, N + 1)`, bias first.
         x: Points (p, N).
         out: `(k, p)`.
     """
-    if weights.shape[1] == x.shape[1]:  # the points have a column for the bias
-        np.matmul(weights, x.T, out=out)
-        return
     slopes = weights[:, 1:]
     if isinstance(x, SparsePoints):  # the left factor, so that the product is transposed
         out[...] = (x.csr @ slopes.T).T
@@ -267,11 +257,8 @@ def multiply_back(derivative: Array, x: Points, out: Array) -> None:
     Args:
         derivative: `(k, p)`.
         x: Points (p, N).
-        out: `(k, N + 1)`, or `(k, N)`.
+        out: `(k, N + 1)`.
     """
-    if out.shape[1] == x.shape[1]:
-        np.matmul(derivative, x, out=out)
-        return
     derivative.sum(axis=1, out=out[:, 0])
     if isinstance(x, SparsePoints):
         out[:, 1:] = (x.csr.T @ derivative.T).T
@@ -280,6 +267,9 @@ def multiply_back(derivative: Array, x: Points, out: Array) -> None:
         np.matmul(derivative, x, out=out[:, 1:])
 
 
-def in_float64(x: Points) -> Any:
-    """Return points in float64: themselves where they are of that type."""
-    return x if x.dtype == np.float64 else x.astype(np.float64)
+def iterate_float64(x: Points) -> Iterator[tuple[slice, Any]]:
+    """Yield the blocks of points as slices of their rows, and the points themselves in float64."""
+    for block in threads.blocks(slice(0, len(x)), HESSIAN_ROWS):
+        rows = x[block]
+        yield block, rows if rows.dtype == np.float64 else rows.astype(np.float64)
+        give_back(rows)

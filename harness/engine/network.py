@@ -1,8 +1,8 @@
 """Networks: sums over points and their derivatives, by autograd; their steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,15 @@ from normbench.engine.hessian import Hessian
 from normbench.engine.problem import QUIET, Array, Evaluation, Problem, Share, differentiate
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
-from normbench.models.network import AFFINE_KINDS, BATCH, RUNNING_KINDS, WEIGHT, Forward, Layout
+from normbench.models.network import (
+    AFFINE_KINDS,
+    BATCH,
+    RUNNING_KINDS,
+    WEIGHT,
+    Forward,
+    Key,
+    Layout,
+)
 from normbench.optimizers import Optimizer, State, Update
 
 CACHED_BYTES = 1 << 24  # of the activations of the runs and points that a thread evaluates at once
@@ -51,13 +59,9 @@ class Network:
         return self.mlp.start(_layout(self.mlp, features, scores), settings.starts, rng)
 
     def shares(self, problem: Problem, runs: int, points: int, is_step: bool) -> list[Share]:
-        """See `Linear.shares`: threads share the points, or the runs where points are coupled.
-
-        A last block of a single point joins the one before: by itself it has no variance to be
-        normalized by.
-        """
+        """See `Linear.shares`: threads share the points, or the runs where points are coupled."""
         layout = self.layout(problem)
-        units = [group.shape[0] for group in layout.groups if group.kind == WEIGHT]
+        units = [shape[0] for (_, kind), shape in layout.shapes.items() if kind == WEIGHT]
         count = problem.count_threads(runs * points * max(units) / PARALLEL_ACTIVATIONS)
         # Of so many pairs of a run and a point the activations stay in a cache.
         pairs = CACHED_BYTES // (ARRAYS_PER_ACTIVATION * sum(units) * problem.points.itemsize)
@@ -68,7 +72,7 @@ class Network:
         has_batches = not is_step and self.mlp.statistics == BATCH and problem.batch
         size = min(problem.batch or points, points) if has_batches else points
         blocks = threads.blocks(slice(0, points), size)
-        if len(blocks) > 1 and points % size == 1:
+        if len(blocks) > 1 and points % size == 1:  # a point alone has no deviation
             blocks[-2:] = [slice(blocks[-2].start, points)]
         if problem.training is not None:  # its points are evaluated at once, for their moments
             size = max(size, len(problem.training.targets))
@@ -88,18 +92,21 @@ class Network:
         """See `Linear.sums`."""
         layout, (weights, given) = self.layout(problem), prepared
         arrays = layout.split(weights)
-        boxes, roots = _boxes(arrays) if with_gradient else (arrays, [])
-        passed = self.mlp.forward(layout, boxes, x, given, y)
+        # Unlike `make_vjp`, such roots change no state that threads share; the calling thread must
+        # not be inside another trace. Each array is traced by itself: of one array of all, the
+        # derivative by each part would have zeros for the others.
+        roots = {VJPNode.new_root(): key for key in arrays} if with_gradient else {}
+        traced = {key: new_box(arrays[key], 0, root) for root, key in roots.items()}
+        passed = self.mlp.forward(traced or arrays, x, given, y)
         scores = np.array(getval(passed.scores), order="C")  # a copy: it becomes the derivative
         costs, counts = differentiate(problem, scores, y, with_gradient)
         if not with_gradient:
             return Evaluation(costs, None, counts)
-        gradient = layout.join(_pull_back(passed.scores, scores, roots, arrays))
+        slopes = _pull_back(passed.scores, scores, roots, arrays)
         # A step moves running statistics towards those of its points; a record has them as moments.
-        if given is None and layout.trained < layout.size:
-            seen = layout.join([getval(array) for pair in passed.moments for array in pair])
-            gradient[:, layout.trained :] = weights[:, layout.trained :] - seen
-        return Evaluation(costs, gradient, counts)
+        if self.mlp.has_running_statistics and given is None:
+            slopes |= {key: arrays[key] - getval(seen) for key, seen in passed.moments.items()}
+        return Evaluation(costs, layout.join(slopes), counts)
 
     def descended(self, problem: Problem) -> slice:
         """See `Linear.descended`: all weights but running statistics, which are the last."""
@@ -116,8 +123,7 @@ class Network:
         given = self._given_moments(problem, weights[None])
         if given is None and self.mlp.needs_all_points:
             given = self._forward(problem, weights[None]).moments
-        layout = self.layout(problem)
-        passed = self.mlp.forward(layout, layout.split(weights[None]), x, given)
+        passed = self.mlp.forward(self.layout(problem).split(weights[None]), x, given)
         return np.asarray(passed.scores[0])
 
     def hessian(self, problem: Problem, weights: Array) -> "NetworkHessian":
@@ -131,26 +137,23 @@ class Network:
             passed = self._forward(problem, weights[None], given)
         return [np.asarray(values[0]) for values in passed.outputs]
 
-    def _given_moments(self, problem: Problem, weights: Array) -> list[Any] | None:
+    def _given_moments(self, problem: Problem, weights: Array) -> dict[Key, Any] | None:
         """Return the moments that recorded points are normalized by, under weights `(R, D)`.
 
         They are the running moments or those of the training's points; None for the moments of the
         recorded points themselves, or of a model that normalizes over no points.
         """
         if self.mlp.has_running_statistics:
-            layout = self.layout(problem)
-            groups = zip(layout.groups, layout.split(weights))
-            running = [array for group, array in groups if group.kind in RUNNING_KINDS]
-            return list(zip(running[::2], running[1::2]))  # of each layer a mean, then a spread
+            arrays = self.layout(problem).split(weights)
+            return {key: array for key, array in arrays.items() if key[1] in RUNNING_KINDS}
         is_own = not self.mlp.needs_all_points or self.mlp.statistics == BATCH
         source = None if is_own else problem.training
         return self._forward(source, weights).moments if source else None
 
     def _forward(self, problem: Problem, weights: Array, given: Any = None) -> Forward:
         """Return what the layers make of all points of a problem under weights `(R, D)`."""
-        layout = self.layout(problem)
-        arrays = layout.split(weights)
-        return self.mlp.forward(layout, arrays, problem.points, given, problem.targets)
+        arrays = self.layout(problem).split(weights)
+        return self.mlp.forward(arrays, problem.points, given, problem.targets)
 
 
 @lru_cache(maxsize=64)
@@ -159,68 +162,48 @@ def _layout(mlp: Mlp, features: int, scores: int) -> Layout:
     return mlp.layout(features, scores)
 
 
-def _boxes(arrays: Sequence[Array]) -> tuple[list[Any], list[VJPNode]]:
-    """Return arrays as autograd traces them, and their nodes.
-
-    Unlike `make_vjp`, this changes no state that threads share; the calling thread must not be
-    inside another trace. Each array is traced by itself: if a tuple were traced, the derivative of
-    each entry would have zeros for all the others, and the work would grow with their number
-    squared.
-    """
-    roots = [VJPNode.new_root() for _ in arrays]
-    return [new_box(array, 0, root) for array, root in zip(arrays, roots)], roots
-
-
 def _pull_back(
-    traced: Any, slopes: Array, roots: Sequence[VJPNode], arrays: Sequence[Array]
-) -> list[Array]:
+    traced: Any, slopes: Array, roots: Mapping[VJPNode, Key], arrays: Mapping[Key, Array]
+) -> dict[Key, Array]:
     """Return derivatives by arrays from those by a traced value; zeros for arrays not in it."""
     # By node: the derivative, and autograd's flag of whether it may be changed in place.
     derivatives = {traced._node: (slopes, False)}
-    root_derivatives = {root: np.zeros_like(array) for root, array in zip(roots, arrays)}
+    by_array = {key: np.zeros_like(array) for key, array in arrays.items()}
     # From the value back to the arrays, as autograd's own backward pass does.
     for node in toposort(traced._node):
         derivative = derivatives.pop(node)
-        if node in root_derivatives:
-            root_derivatives[node] = derivative[0]
+        if node in roots:
+            by_array[roots[node]] = derivative[0]
         for parent, share in zip(node.parents, node.vjp(derivative[0])):
             derivatives[parent] = add_outgrads(derivatives.get(parent), share)
-    return list(root_derivatives.values())
+    return by_array
 
 
 class NetworkHessian(Hessian):
     """The second derivatives of a network's mean cost at one model's weights, by autograd.
 
     They are of the mean cost plus the penalty, of the cost's plain formula and under the moments of
-    all points, in float64; the gradient is traced once, when the first product is asked for.
+    all points, in float64; the gradient is traced once.
     """
 
     def __init__(self, problem: Problem, weights: Array) -> None:
-        self.problem, self.weights, self.shape = problem, weights, weights.shape
+        self.shape = weights.shape
+        layout, cost = problem.model.layout(problem), getattr(problem.cost, "formula", problem.cost)
+        x, is_penalized = problem.points.astype(np.float64, copy=False), layout.mark(WEIGHT)
+
+        def mean_cost(flat: Any) -> Any:
+            arrays = layout.split(flat.reshape((1, -1)))
+            passed = problem.model.mlp.forward(arrays, x, None, problem.targets)
+            value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
+            return value + problem.l2 * ((is_penalized * flat) ** 2).sum()
+
+        with QUIET():
+            self._pull_back: Any = make_vjp(grad(mean_cost), weights)[0]
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(D,)`, by a derivative of the gradient."""
         with QUIET():
-            layout: Layout = self.problem.model.layout(self.problem)
-            product = self._pull_back(layout.split(direction[None].astype(np.float64)))
-            return np.asarray(layout.join(product)[0])
-
-    @cached_property
-    def _pull_back(self) -> Callable[[Sequence[Array]], Sequence[Array]]:
-        """A function from a direction to the Hessian times it, each as arrays of the layout."""
-        problem, cost = self.problem, getattr(self.problem.cost, "formula", self.problem.cost)
-        x, layout = problem.points.astype(np.float64, copy=False), problem.model.layout(problem)
-
-        def mean_cost(arrays: Sequence[Any]) -> Any:
-            passed = problem.model.mlp.forward(layout, arrays, x, targets=problem.targets)
-            value = cost(passed.scores, problem.targets)[0] / len(problem.targets)
-            for group, array in zip(layout.groups, arrays):
-                if group.kind == WEIGHT and problem.is_penalized:
-                    value = value + problem.l2 * (array**2).sum()
-            return value
-
-        pull_back: Any = make_vjp(grad(mean_cost), layout.split(self.weights[None]))[0]
-        return pull_back
+            return np.asarray(self._pull_back(direction.astype(np.float64)))
 
 
 def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optimizer:
@@ -249,7 +232,7 @@ def with_affine_and_running_steps(optimizer: Optimizer, train: Problem) -> Optim
     def init(weights: Array) -> State:
         return optimizer.init(weights[:, :trained])
 
-    # It takes no objective: `checks` refuses rules that use one.
+    # It takes no problem: `checks` refuses rules that use one.
     def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         sizes = step_size
         if affine_step is not None:

@@ -1,19 +1,21 @@
-"""The plan of a descent: the points that each update sees, when a record is made, the schedule."""
+"""The plan of a descent: the points that each update sees, their statistics, records, schedule."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import settings as words
 from normbench.datasets import Dataset
 from normbench.engine.problem import Array, Problem
+from normbench.engine.scheme import fit_scheme, named_errors, transform_points
 from normbench.engine.settings import Settings
-from normbench.engine.statistics import Statistics
 from normbench.models.network import ALL, RUNNING
+from normbench.normalizers.on_columns import name_scheme
 from normbench.optimizers import Optimizer, State, Update, zero_per_run
-from normbench.settings import CYCLIC, FITTED, ONCE, REPLACEMENT, SHUFFLED
 
 Indices = NDArray[np.intp]
 STATISTICS_NOTES = {
@@ -35,7 +37,7 @@ class Batches:
 
     points: int
     size: int
-    order: str = SHUFFLED
+    order: str = words.SHUFFLED
     seed: int = 0
     records: int = 1
 
@@ -62,11 +64,93 @@ def _draw_order(count: int, order: str, seed: int, number: int) -> Indices:
 
     See `Batches`. Under `once` the number of the pass does not count.
     """
-    if order == CYCLIC:
-        return np.arange(count)
-    rng = np.random.default_rng([seed, 0 if order == ONCE else number])
-    drawn: Any = rng.integers(0, count, count) if order == REPLACEMENT else rng.permutation(count)
-    return np.asarray(drawn, dtype=np.intp)
+
+    def draw(pass_number: int) -> np.random.Generator:
+        return np.random.default_rng([seed, pass_number])
+
+    return np.asarray(words.BATCH_ORDERS[order](draw, count, number), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The scheme of each update, fitted on points that its kind selects.
+
+    The points that an update sees are under the scheme of that update. Where statistics move
+    between two records, so does the function that the weights make, without a step: its costs are
+    those of all points under the scheme of the latest update. Before the first update that is the
+    scheme of the first batch.
+
+    kind: `batch`: the points of the update; `running`: all points seen so far, each once; `window`:
+    the last `window` points of the order. Once every point has been seen, `running` has the
+    statistics of all points. Records under `batch` always use the statistics of all points.
+
+    scheme: copies of it are fitted. data: the points before the scheme. batches: which points each
+    update sees. z: the training points under the scheme of all points.
+    """
+
+    kind: str
+    window: int | None
+    scheme: Any
+    data: Dataset
+    batches: Batches
+    z: Array
+
+    @cached_property
+    def first_seen(self) -> Indices:
+        """The update that sees each of the points first, `(P,)`."""
+        first, update = np.full(self.batches.points, -1), 0
+        while (first < 0).any():
+            rows = self.batches.points_of(update)
+            first[rows] = np.where(first[rows] < 0, update, first[rows])
+            update += 1
+        return first
+
+    def of_batch(self, update: int) -> Array | None:
+        """Return the points (p, M) of an update under its scheme.
+
+        None where that is the scheme of all points, under which the caller has them already.
+
+        Raises:
+            UserError: The scheme refuses the points, or gives another number of features than on
+                all points.
+        """
+        return self._transform(update, self.data.x[self.batches.points_of(update)])
+
+    def of_record(self, updates: int, is_test: bool) -> Array | None:
+        """Return all training or test points under the scheme of a record after so many updates.
+
+        That is the scheme of the latest update; before the first update, that of the first one.
+        None and errors as of `of_batch`.
+        """
+        if self.kind == words.BATCH_STATISTICS:
+            return None
+        return self._transform(max(updates - 1, 0), self.data.x_test if is_test else self.data.x)
+
+    def _transform(self, update: int, x: Array) -> Array | None:
+        """Return points x (p, N) under the scheme of an update; None where it is of all points."""
+        setting = f"normalizer.statistics={self.kind}: {name_scheme(self.scheme)}"
+        remedy = "; choose a larger batch or window, or statistics=fitted"
+        with named_errors(f"{setting} refuses the points of an update", remedy):
+            rows = self._rows_of(update)
+            if self.kind == words.RUNNING_STATISTICS and len(rows) == len(self.data.x):
+                return None
+            scheme = deepcopy(self.scheme)
+            fit_scheme(scheme, self.data.x[rows])
+            z: Array = transform_points(scheme, x, self.z.dtype, self.z.shape[1])
+            return z
+
+    def _rows_of(self, update: int) -> Array:
+        """Return the indices of the points whose statistics an update has.
+
+        Of a window these are fewer points than it has where fewer have been seen.
+        """
+        if self.kind == words.RUNNING_STATISTICS:
+            return np.flatnonzero(self.first_seen <= update)
+        rows = self.batches.points_of(update)
+        while len(rows) < (self.window or 0) and update > 0:
+            update -= 1
+            rows = np.concatenate([self.batches.points_of(update), rows])
+        return np.asarray(rows[-(self.window or len(rows)) :])
 
 
 @dataclass(frozen=True)
@@ -140,11 +224,11 @@ def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> P
     mlp = None if train.linear else train.model.mlp
     if mlp and mlp.has_running_statistics and batches is None:
         # One batch of all points: its statistics move the running ones at each step.
-        batches = Batches(count, count, CYCLIC)
+        batches = Batches(count, count, words.CYCLIC)
     if mlp and mlp.needs_all_points and batches:
         note = STATISTICS_NOTES.get(mlp.statistics, "")
     statistics: Statistics | None = None
-    if settings.statistics != FITTED:
+    if settings.statistics != words.FITTED:
         kind = settings.statistics, settings.window
         statistics = Statistics(*kind, scheme, data, batches, train.points)
     return Plan(settings.records, batches, statistics, note)

@@ -95,11 +95,6 @@ class Problem:
         """This problem where its scores are linear in the weights, else None."""
         return self if self.model.is_linear else None
 
-    @property
-    def is_penalized(self) -> bool:
-        """Whether there is a penalty: one of 0 times a square that overflows would be NaN."""
-        return isinstance(self.l2, np.ndarray) or self.l2 > 0
-
     def on(self, points: Points, l2: float | Array) -> "Problem":
         """Return the same cost and targets on other points (P, M), with another penalty."""
         targets = self.targets
@@ -159,7 +154,7 @@ class Problem:
             costs /= size
             if gradient is not None:
                 gradient[..., self.model.descended(self)] /= size
-            if self.is_penalized:
+            if np.ndim(self.l2) or self.l2:  # 0 times a square that overflows would be NaN
                 penalty, slopes = self.model.penalty(self, weights)
                 costs += count / size * penalty
                 if gradient is not None:

@@ -27,6 +27,9 @@ EXTRA_SHADOWS = (1, 2)  # numbers of further shadows, where the first meets its 
 # A run and its shadow have parted if their costs differ by more than this share of the excess of
 # the start, above the lowest cost of the grid.
 SEPARATION = 1e-3
+# A run that reaches so many times the start's cost has diverged, and so would its shadow: it needs
+# none. The number does not depend on the rules of judging, by which it may be judged again.
+FAR = 100
 MAX_KEPT_NUMBERS = 10_000_000  # of the weights of a grid at all iterations: 80 MB
 
 
@@ -37,10 +40,9 @@ class Rounds:
     train, test: the problems of the training and of the test points, None without these. start:
     `(starts, *shape)`. to_given: maps weights of the problem to those that are returned, where the
     problem that is descended has other coordinates than the job's. plan: that of each descent.
-    shadows: whether runs get shadows (see the module). saved: the descents in the checkpoint. far:
-    a cost, in multiples of the start's, above which a run has diverged whatever its shadow does, so
-    that it needs none. snapshots: by iteration, the indices of the remaining runs of the grid and
-    their weights, where they are few.
+    shadows: whether runs get shadows (see the module). saved: the descents in the checkpoint.
+    snapshots: by iteration, the indices of the remaining runs of the grid and their weights, where
+    they are few.
     """
 
     train: Problem
@@ -51,7 +53,6 @@ class Rounds:
     plan: Plan
     shadows: bool
     saved: SavedDescents | None = None
-    far: float = np.inf
     snapshots: dict[int, tuple[NDArray[np.int64], Array]] = field(default_factory=dict)
 
     def descend(
@@ -153,8 +154,10 @@ class Rounds:
             moved_cost = descend(*moved_runs, saved=self.saved).cost
             return moved_cost.reshape(-1, len(numbers), cost.shape[1])
 
+        # A positively homogeneous cost grows with the weights: no height of it is a divergence.
+        far = np.inf if self.train.traits.positively_homogeneous else FAR
         steady = self.optimizer.steady
-        chaotic = [needs_shadow(history, steady, epsilon, self.far) for history in cost]
+        chaotic = [needs_shadow(history, steady, epsilon, far) for history in cost]
         runs = np.flatnonzero(chaotic)
         if not len(runs):
             return {}

@@ -43,7 +43,7 @@ class Settings:
         batch_seed: See `engine.plan`.
         records_per_pass: The number of records of a pass; without a batch, where a pass is a step,
             it does not count.
-        statistics: The points that a scheme is fitted on, see `engine.statistics`.
+        statistics: The points that a scheme is fitted on, see `engine.plan`.
         window: The number of points under `statistics=window`, else None.
         step_schedule: Passes and a factor, see `engine.plan`; None for step sizes that stay.
 
@@ -93,16 +93,13 @@ class Settings:
                 "start=zeros or start=normal, or use statistics=fitted"
             )
         if (self.statistics == WINDOW_STATISTICS) != (self.window is not None):
-            raise UserError(
-                f"{spell_setting('normalizer.window', self.window)}: statistics={self.statistics}; "
-                "a number of points belongs to statistics=window, such as normalizer.window=1000, "
-                "and to no other"
-            )
+            window = spell_setting("normalizer.window", self.window)
+            rule = "a number of points, such as normalizer.window=1000, is for statistics=window"
+            raise UserError(f"{window}: {rule}, and for no other")
         # The histories of all runs must fit in memory; one entry more, for the start.
-        runs = len(self.step_sizes) * self.starts
-        size = HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.records + 1)
-        grid = f"starts={self.starts}, {len(self.step_sizes)} step_sizes"
-        refuse_larger(f"iterations={self.iterations}, {grid}", size, "choose fewer")
+        bytes_per_run = HISTORIES_PER_RUN * FLOAT64_BYTES * (self.records + 1)
+        size = len(self.step_sizes) * self.starts * bytes_per_run
+        refuse_larger(f"iterations={self.iterations}", size, "choose fewer")
         if self.starts > 1 and self.start not in RANDOM_STARTS:
             random_starts = " or ".join(spell_setting("start", name) for name in RANDOM_STARTS)
             raise UserError(

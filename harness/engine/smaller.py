@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from normbench.datasets.on_disk.points import is_in_memory
+from normbench.datasets.on_disk.points import is_in_memory, iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
-from normbench.engine.linear import Linear
 from normbench.engine.plan import Plan
 from normbench.engine.problem import Array, Problem
 from normbench.optimizers import Optimizer
@@ -52,13 +51,14 @@ def smaller_problem(
         runs: The number of runs.
     """
     given, points, work = Smaller(train, test, start), train.points, runs * plan.records
-    has_given_size = (
-        train.linear is None or plan.batches is not None or optimizer.scheme is not None
-    )
-    if has_given_size or isinstance(points, SparsePoints):
+    is_sparse, has_scheme = isinstance(points, SparsePoints), optimizer.scheme is not None
+    if train.linear is None or plan.batches or has_scheme or is_sparse:
         return given
     if not optimizer.curved and _is_triangular(given, work):
-        return _on_triangle(given)
+        triangle = _triangle_of(train)
+        return given._replace(
+            train=triangle, test=test and replace(_triangle_of(test), training=triangle)
+        )
     if is_in_memory(points):
         if _is_in_span(given, optimizer, work * train.classes):
             return _in_span(given)
@@ -92,50 +92,38 @@ def _without_zero_columns(given: Smaller) -> Smaller:
 def _is_triangular(given: Smaller, work: float) -> bool:
     """Return whether a triangle has the costs of least squares with less work than the points.
 
-    The targets must be real, and no square may overflow. Of points on a disk it always pays off.
+    The targets must be real. Of points on a disk it always pays off.
     """
     train = given.train
     x, count, width = train.points, len(train.targets), train.points.shape[1] + 2
     is_least_squares = train.traits.squares and not train.classify and train.classes == 1
-    if not is_least_squares or x.dtype != np.float64 or not _can_be_squared(train.targets):
+    if not is_least_squares or x.dtype != np.float64:
         return False
     if not is_in_memory(x):
         return width <= MAX_TRIANGLE_FEATURES
     setup = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
     saved = 4.0 * (count - width) * (width - 1) * work
-    return setup < saved and _can_be_squared(x)
-
-
-def _on_triangle(given: Smaller) -> Smaller:
-    """Return least squares on the N + 2 rows of R in place of the points.
-
-    With `[1 X y] = Q R` the sum over points of `(s - y)^2` is that over the rows of R, since Q
-    keeps lengths (Golub, Van Loan, Matrix Computations, section 5.3).
-    """
-    train = _triangle_of(given.train)
-    test = given.test and replace(_triangle_of(given.test), training=train)
-    return given._replace(train=train, test=test)
+    return setup < saved
 
 
 def _triangle_of(problem: Problem) -> Problem:
-    """Return a least-squares problem on its triangle, computed in one pass over blocks."""
+    """Return least squares on N + 2 points in place of all, from one pass over blocks.
+
+    With `[1 X y] = Q R` the sum over points of `(s - y)^2` is that over the rows of R, since Q
+    keeps lengths (Golub, Van Loan, Matrix Computations, section 5.3), and that over H R of an
+    orthogonal H. Helmert's matrix turns the first column of R, 0 but for one entry, to ones.
+    """
     x, targets = problem.points, problem.targets
     width = x.shape[1] + 2
     size = max(MIN_BLOCK_ROWS, BLOCK_ROWS_PER_COLUMN * width)
     upper = np.zeros((0, width))
-    for first in range(0, len(x), size):
-        block = slice(first, first + size)
-        rows = np.column_stack([np.ones(len(targets[block])), x[block], targets[block]])
+    for block, x_rows in iterate_blocks(x, size):
+        rows = np.column_stack([np.ones(len(x_rows)), x_rows, targets[block]])
         upper = np.asarray(np.linalg.qr(np.vstack([upper, rows]), mode="r"))
     # The mean is over the points, of which there are other ones than rows.
-    upper *= np.sqrt(len(upper) / len(x))
-    rows = np.ascontiguousarray(upper[:, :-1])
-    return replace(problem, model=Linear(has_bias_column=True), points=rows, targets=upper[:, -1])
-
-
-def _can_be_squared(array: Array) -> bool:
-    """Return whether no square of a number overflows; False for NaN."""
-    return bool(np.isfinite(np.vdot(array, array)))
+    upper *= np.sign(upper[0, 0]) * np.sqrt(len(upper) / len(x))
+    rows = linalg.helmert(len(upper), full=True).T @ upper
+    return replace(problem, points=np.ascontiguousarray(rows[:, 1:-1]), targets=rows[:, -1])
 
 
 def _is_in_span(given: Smaller, optimizer: Optimizer, work: float) -> bool:
@@ -146,7 +134,7 @@ def _is_in_span(given: Smaller, optimizer: Optimizer, work: float) -> bool:
     """
     train, is_equivariant = given.train, optimizer.rotation_equivariant
     is_plain = train.points.dtype == np.float64 and not np.ndim(train.l2)
-    if not is_equivariant or optimizer.uses_objective or not is_plain:
+    if not is_equivariant or optimizer.uses_problem or not is_plain:
         return False
     points, features = train.points.shape
     coordinates = points + len(_nonzero_rows(given.start))

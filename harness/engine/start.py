@@ -9,8 +9,7 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import iterate_blocks
 from normbench.datasets.on_disk.sparse import SparsePoints
 from normbench.engine.problem import Array
-from normbench.engine.scheme.applying import Applied
-from normbench.engine.scheme.probed import probe
+from normbench.engine.scheme import Applied, probe
 from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from normbench.normalizers.decomposition import CACHED_POINTS_PER_BLOCK, compute_deviations

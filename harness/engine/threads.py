@@ -15,6 +15,8 @@ from itertools import pairwise
 from math import sqrt
 from typing import Any, TypeVar
 
+from normbench.normalizers.decomposition import blas_controller
+
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
 MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
@@ -31,7 +33,7 @@ def available_threads() -> int:
     It is asked before the first limit: points are split equally within a limit, too, so that costs
     have the same rounding.
     """
-    pools = _controller().info()
+    pools = blas_controller().info()
     return max((pool["num_threads"] for pool in pools if pool["user_api"] == "blas"), default=1)
 
 
@@ -68,7 +70,7 @@ def limit_threads(entries: int) -> Any:
     """Limit the library to one thread for matrices of so few entries that more do not pay."""
     available_threads()
     count = 1 if entries < MAX_ONE_THREAD_ENTRIES else None
-    return _controller().limit(limits=count, user_api="blas")
+    return blas_controller().limit(limits=count, user_api="blas")
 
 
 def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
@@ -89,7 +91,7 @@ def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument
     if len(arguments) == 1:
         return [work(arguments[0])]
     # Else the library would start threads of its own inside each of these.
-    with _controller().limit(limits=1, user_api="blas"):
+    with blas_controller().limit(limits=1, user_api="blas"):
         futures = [_pool().submit(work, argument) for argument in arguments[:-1]]
         try:
             own_value = work(arguments[-1])
@@ -105,14 +107,6 @@ def _keep_pages() -> None:
     if hasattr(library, "mallopt"):
         library.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
         library.mallopt(MMAP_THRESHOLD, MAX_HEAP_ARRAY_BYTES)
-
-
-@lru_cache(maxsize=1)
-def _controller() -> Any:
-    """Return the controller of the library's threads, made once: it searches loaded libraries."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 @lru_cache(maxsize=1)

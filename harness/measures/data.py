@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.datasets.on_disk.points import as_array, is_in_memory, rows_per_block
-from normbench.engine.scheme.probed import find_effects, probe
+from normbench.engine.scheme import find_effects, probe
 from normbench.measures.contract import UNKNOWN, Array, Findings, FinishedJob, measure
 from normbench.normalizers.decomposition import (
     compute_deviations,

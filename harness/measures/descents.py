@@ -586,8 +586,8 @@ def find_owners(network: Problem) -> NDArray[np.int64]:
     Running statistics stand after the trained weights in the flat array, and are not descended.
     """
     layout = network.model.layout(network)
-    layers, counts = zip(*((group.layer, group.size) for group in layout.groups))
-    owners = np.repeat(layers, counts)
+    counts = [np.prod(shape) for shape in layout.shapes.values()]
+    owners = np.repeat([layer for layer, _ in layout.shapes], counts)
     owners[layout.trained :] = -1
     return owners
 

@@ -7,7 +7,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Problem
-from normbench.engine.scheme.probed import AffineMap, probe
+from normbench.engine.scheme import AffineMap, probe
 from normbench.measures.contract import (
     BEST_STEP,
     NOT_LINEAR,

@@ -84,22 +84,6 @@ def activate(name: str, h: Any) -> Any:
     return height * (_tanh(slope * h) + shift)
 
 
-@primitive  # type: ignore[untyped-decorator]
-def scale(h: Any, gain: Any, shift: Any) -> Any:
-    """Return h `(R, H, p)` times a gain plus a shift, each `(R, H, 1)`."""
-    product = h * gain
-    product += shift
-    return product
-
-
-defvjp(
-    scale,
-    lambda answer, h, gain, shift: lambda g: g * gain,
-    lambda answer, h, gain, shift: lambda g: anp.einsum("rhp,rhp->rh", g, h)[..., None],
-    lambda answer, h, gain, shift: lambda g: anp.sum(g, axis=2, keepdims=True),
-)
-
-
 def standardize(h: Any, axis: int, epsilon: float | str) -> tuple[Any, Moments]:
     """Return h minus its mean over an axis, divided by its deviation; and mean and variance.
 

@@ -4,10 +4,10 @@ Activations are `(R, H, p)`: of R runs, H units and p points, as the scores `(R,
 take. The weights of a run are one flat array; `Layout` names its groups.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,22 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets import values
-from normbench.datasets.values import UserError, check_choice, check_number
+from normbench.datasets.values import check_choice, check_number
 from normbench.models import formulas
-from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA
-from normbench.models.formulas import Moments as Moments
+from normbench.models.formulas import NEWTON, PCA, TEXTBOOK_RULE, ZCA, Moments
 
 Array = NDArray[Any]
+Key = tuple[int, str]  # a layer, and a kind of its numbers
 WEIGHT, BIAS, GAIN, SHIFT = "weight", "bias", "gain", "shift"
 RUNNING_MEAN, RUNNING_SPREAD = "running_mean", "running_spread"
 AFFINE_KINDS = (GAIN, SHIFT)
 RUNNING_KINDS = (RUNNING_MEAN, RUNNING_SPREAD)
 NONE, BATCH, LAYER, WEIGHT_NORMALIZATION = "none", "batch", "layer", "weight"
 WHITENINGS = (PCA, ZCA, NEWTON)
-NORMALIZATIONS = (NONE, BATCH, LAYER, WEIGHT_NORMALIZATION, *WHITENINGS)
 BEFORE, AFTER = "before", "after"
 ALL, RUNNING = "all", "running"
-EVALUATED_STATISTICS = (ALL, BATCH, RUNNING)
 FREE, FIXED = "free", "fixed"
 SOLVED = "solved"
 # The variance of a weight at the start, from the numbers of inputs and outputs of its layer.
@@ -42,40 +40,28 @@ START_VARIANCES: dict[str, Callable[[int, int], float]] = {
 }
 NETWORK_CHOICES = {  # of the options of a network, beside numbers
     "activation": formulas.ACTIVATIONS,
-    "normalize": NORMALIZATIONS,
+    "normalize": (NONE, BATCH, LAYER, WEIGHT_NORMALIZATION, *WHITENINGS),
     "place": (BEFORE, AFTER),
-    "statistics": EVALUATED_STATISTICS,
+    "statistics": (ALL, BATCH, RUNNING),
     "signs": (FREE, FIXED),
 }
 
 
-class Group(NamedTuple):
-    """Numbers of one kind of one layer; layers are counted from 0 on.
-
-    kind: `weight`, `bias`, `gain` or `shift`, which are descended; `running_mean` or
-    `running_spread` (a variance, or a covariance matrix), which follow the steps' statistics.
-    """
-
-    layer: int
-    kind: str
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return prod(self.shape)
-
-
 @dataclass(frozen=True)
 class Layout:
-    """The groups of the flat weights of one model, one after the other; running ones are last."""
+    """The groups of the flat weights of one model, one after the other.
 
-    groups: tuple[Group, ...]
+    shapes: of each group, by its layer, from 0 on, and its kind, in their order. `weight`, `bias`,
+    `gain` and `shift` are descended; `running_mean` and `running_spread` (a variance, or a
+    covariance matrix) follow the steps' statistics, and are last.
+    """
+
+    shapes: Mapping[Key, tuple[int, ...]]
 
     @cached_property
     def size(self) -> int:
         """The number of weights of a model, D, running statistics included."""
-        return sum(group.size for group in self.groups)
+        return sum(map(prod, self.shapes.values()))
 
     @cached_property
     def trained(self) -> int:
@@ -84,36 +70,32 @@ class Layout:
 
     def mark(self, *kinds: str) -> Array:
         """Return a mask `(D,)` of the weights that are of one of these kinds."""
-        return np.repeat(
-            [group.kind in kinds for group in self.groups], [group.size for group in self.groups]
-        )
+        is_marked = [kind in kinds for _, kind in self.shapes]
+        return np.repeat(is_marked, [prod(shape) for shape in self.shapes.values()])
 
-    def split(self, weights: Array) -> tuple[Array, ...]:
-        """Return weights `(R, D)` as arrays `(R, *shape)`, one a group, which are views.
+    def split(self, weights: Array) -> dict[Key, Array]:
+        """Return weights `(R, D)` as arrays `(R, *shape)`, views, by layer and kind."""
+        arrays, end = dict[Key, Array](), 0
+        for key, shape in self.shapes.items():
+            first, end = end, end + prod(shape)
+            arrays[key] = weights[:, first:end].reshape((len(weights), *shape))
+        return arrays
 
-        Their order is that of `groups`.
-        """
-        ends = accumulate(group.size for group in self.groups)
-        return tuple(
-            weights[:, end - group.size : end].reshape(len(weights), *group.shape)
-            for end, group in zip(ends, self.groups)
-        )
-
-    def join(self, arrays: Sequence[Array]) -> Array:
-        """Return arrays `(R, *shape)`, one a group, as flat weights `(R, D)`."""
-        return np.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
+    def join(self, arrays: Mapping[Key, Array]) -> Array:
+        """Return arrays `(R, *shape)`, by layer and kind, as flat weights `(R, D)`."""
+        return np.concatenate([arrays[key].reshape(len(arrays[key]), -1) for key in self.shapes], 1)
 
 
 class Forward(NamedTuple):
     """What the layers of a network make of points.
 
-    scores: `(R, C, p)`. moments: for each layer whose values are normalized, the mean and the
-    variance (or covariance) by which. outputs: the values `(R, H, p)` of each layer, normalized
-    where it is.
+    scores: `(R, C, p)`. moments: of each layer whose values are normalized, the mean and the
+    variance (or covariance) by which, by the layer and the kind of running statistic. outputs: the
+    values `(R, H, p)` of each layer, normalized where it is.
     """
 
     scores: Any
-    moments: list[Moments]
+    moments: dict[Key, Any]
     outputs: list[Any]
 
 
@@ -175,26 +157,14 @@ class Mlp:
         values.check_integer("model.newton_iterations", self.newton_iterations, at_least=1)
         if self.affine_step is not None:
             check_number("model.affine_step", self.affine_step, above=0)
-        if isinstance(self.epsilon, str):
-            check_choice("model.epsilon", self.epsilon, (TEXTBOOK_RULE,))
-        else:
-            check_number("model.epsilon", self.epsilon, at_least=0)
-        if isinstance(self.start_scale, str):
-            check_choice("model.start_scale", self.start_scale, tuple(START_VARIANCES))
-        else:
-            check_number("model.start_scale", self.start_scale, above=0)
+        for name, rules in (("epsilon", (TEXTBOOK_RULE,)), ("start_scale", tuple(START_VARIANCES))):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_choice(f"model.{name}", value, rules)
+            else:
+                check_number(f"model.{name}", value, at_least=0)
         if self.affine != SOLVED:
             values.check_switch("model.affine", self.affine)
-        elif self.hidden or self.statistics == RUNNING:
-            raise UserError(
-                "model.affine=solved: gain and shift are solved for where they make the scores, in "
-                "model=linear, and are no running ones; use model.affine=true"
-            )
-        if self.epsilon == TEXTBOOK_RULE and self.normalize in (WEIGHT_NORMALIZATION, *WHITENINGS):
-            raise UserError(
-                "model.epsilon=textbook: is for standard deviations; give a number, or choose "
-                "model.normalize=batch"
-            )
 
     @property
     def needs_all_points(self) -> bool:
@@ -222,21 +192,19 @@ class Mlp:
             Weights and biases layer by layer, gains and shifts beside them; running statistics
             last, since no step rule trains them.
         """
-        groups, running = list[Group](), list[Group]()
+        shapes, running = dict[Key, tuple[int, ...]](), dict[Key, tuple[int, ...]]()
         for layer, (inputs, units) in enumerate(pairwise((features, *self.hidden, scores))):
-            shapes = {WEIGHT: (units, inputs), BIAS: (units, 1)}
-            if layer in self.normalized_layers:
-                if self.affine is True:  # else there is none, or it is solved for: no weights
-                    shapes |= {GAIN: (units, 1), SHIFT: (units, 1)}
-                if self.normalize == WEIGHT_NORMALIZATION:  # whose bias is a shift already
-                    shapes.pop(SHIFT, None)
-                if self.has_running_statistics:
-                    # Of each unit a variance, or the covariance matrix of units that are whitened.
-                    spread = (units, 1 if self.normalize == BATCH else units)
-                    running.append(Group(layer, RUNNING_MEAN, (units, 1)))
-                    running.append(Group(layer, RUNNING_SPREAD, spread))
-            groups += [Group(layer, kind, shape) for kind, shape in shapes.items()]
-        return Layout((*groups, *running))
+            shapes |= {(layer, WEIGHT): (units, inputs), (layer, BIAS): (units, 1)}
+            # Solved gains and shifts are no weights.
+            if layer in self.normalized_layers and self.affine is True:
+                shapes[layer, GAIN] = units, 1
+                if self.normalize != WEIGHT_NORMALIZATION:  # whose bias is a shift already
+                    shapes[layer, SHIFT] = units, 1
+            if layer in self.normalized_layers and self.has_running_statistics:
+                running[layer, RUNNING_MEAN] = units, 1
+                # Of each unit a variance, or the covariance matrix of units that are whitened.
+                running[layer, RUNNING_SPREAD] = units, 1 if self.normalize == BATCH else units
+        return Layout(shapes | running)
 
     def start(self, layout: Layout, count: int, rng: np.random.Generator) -> Array:
         """Return the weights of models at the start.
@@ -249,68 +217,67 @@ class Mlp:
         Returns:
             `(count, D)`.
         """
-        arrays = []
-        for group in layout.groups:
-            array = np.zeros((count, *group.shape))
-            if group.kind == WEIGHT:
-                scale, (outputs, inputs) = self.start_scale, group.shape
+        arrays = {}
+        for (layer, kind), shape in layout.shapes.items():
+            array = np.zeros((count, *shape))
+            if kind == WEIGHT:
+                scale, (outputs, inputs) = self.start_scale, shape
                 if isinstance(scale, str):
                     scale = np.sqrt(START_VARIANCES[scale](inputs, outputs))
                 array = float(scale) * rng.standard_normal(array.shape)
-            elif group.kind == GAIN:
+            elif kind == GAIN:
                 array += 1
-            elif group.kind == RUNNING_SPREAD:  # variances 1, or identity matrices
-                array += 1 if self.normalize == BATCH else np.eye(group.shape[0])
-            arrays.append(array)
+            elif kind == RUNNING_SPREAD:  # variances 1, or identity matrices
+                array += 1 if self.normalize == BATCH else np.eye(shape[0])
+            arrays[layer, kind] = array
         return layout.join(arrays)
 
     def forward(
         self,
-        layout: Layout,
-        arrays: Sequence[Any],
+        arrays: Mapping[Key, Any],
         x: Array,
-        given: Sequence[Moments] | None = None,
+        given: Mapping[Key, Any] | None = None,
         targets: Array | None = None,
-    ) -> "Forward":
+    ) -> Forward:
         """Return what the layers make of points.
 
         Args:
-            layout: The layout of the weights.
             arrays: The weights, as `Layout.split` returns them; autograd may trace them.
             x: The points, (p, N).
-            given: For each layer that is normalized over points, the mean and the variance (or
-                covariance) that its values are normalized by; None for the moments of x. Solved
-                gain and shift count as the last of them.
+            given: The moments, as of `Forward`, by which layers are normalized over points; None
+                for those of x. Solved gain and shift are among them.
             targets: The targets of x, (p,), to which solved gain and shift are fitted.
         """
-        groups = {(group.layer, group.kind): array for group, array in zip(layout.groups, arrays)}
-        moments, outputs = list[Moments](), list[Any]()
+        moments, outputs = dict[Key, Any](), list[Any]()
 
         def normalize(h: Any, layer: int) -> Any:
             """Return the values of a layer, normalized where it is, and note their moments."""
             if layer not in self.normalized_layers or self.normalize == WEIGHT_NORMALIZATION:
                 return h
-            h, used = self._normalize(h, given[layer] if given is not None else None)
-            moments.append(used)
-            affine = [groups[layer, kind] for kind in AFFINE_KINDS if (layer, kind) in groups]
-            return formulas.scale(h, *affine) if affine else h
+            mean, spread = [(layer, kind) for kind in RUNNING_KINDS]
+            h, used = self._normalize(h, (given[mean], given[spread]) if given else None)
+            moments.update(zip((mean, spread), used))
+            if self.affine is not True:
+                return h
+            return h * arrays[layer, GAIN] + arrays[layer, SHIFT]
 
         h: Any = x.T
         for layer in range(len(self.hidden) + 1):
-            weight = groups[layer, WEIGHT]
+            weight = arrays[layer, WEIGHT]
             if self.normalize == WEIGHT_NORMALIZATION and layer in self.normalized_layers:
                 # The weights of each unit are divided by their length.
                 squares = anp.sum(weight**2, axis=2, keepdims=True)
-                weight = weight / anp.sqrt(squares + self.epsilon) * groups.get((layer, GAIN), 1.0)
-            h = formulas.multiply(weight, groups[layer, BIAS], h)
+                weight = weight / anp.sqrt(squares + self.epsilon) * arrays.get((layer, GAIN), 1.0)
+            h = formulas.multiply(weight, arrays[layer, BIAS], h)
             h = normalize(h, layer) if self.place == BEFORE else h
             h = formulas.activate(self.activation, h) if layer < len(self.hidden) else h
             h = normalize(h, layer) if self.place == AFTER else h
             outputs.append(h)
         if self.affine == SOLVED:
-            gain, shift = _solve_affine(h, targets) if given is None else given[-1]
-            moments.append((gain, shift))
-            h = gain * h + shift
+            keys = [(layer, kind) for kind in AFFINE_KINDS]
+            solved = [given[key] for key in keys] if given else _solve_affine(h, targets)
+            moments.update(zip(keys, solved))
+            h = solved[0] * h + solved[1]
         return Forward(h, moments, outputs)
 
     def scale_invariant_weights(self, layout: Layout) -> list[tuple[int, Array]]:
@@ -332,14 +299,12 @@ class Mlp:
             return []
         # Before the activation, a normalization over points subtracts the bias of each unit.
         has_bias = self.normalize == LAYER or self.place == AFTER
-        # The index of each weight, by layer and kind, split as the weights of one run are.
-        arrays = layout.split(np.arange(layout.size)[None])
-        positions = {(group.layer, group.kind): a[0] for group, a in zip(layout.groups, arrays)}
+        positions = layout.split(np.arange(layout.size)[None])  # of one run
         sets = []
         for layer in self.normalized_layers:
-            rows = positions[layer, WEIGHT]
+            rows = positions[layer, WEIGHT][0]
             if has_bias:
-                rows = np.concatenate([rows, positions[layer, BIAS]], axis=1)
+                rows = np.concatenate([rows, positions[layer, BIAS][0]], axis=1)
             if self.normalize == LAYER or self.normalize in WHITENINGS:
                 rows = rows.reshape(1, -1)  # all units are normalized together
             sets += [(layer, indices) for indices in rows]
@@ -374,23 +339,16 @@ def _solve_affine(scores: Any, targets: Any) -> Moments:
     return gain, anp.mean(targets) - gain * mean
 
 
-def linear(
-    normalize: str = NONE,
-    start_scale: float | str = "fan_in",
-    epsilon: float | str = 1e-5,
-    affine: bool | str = True,
-    affine_step: float | None = None,
-    statistics: str = ALL,
-) -> Mlp | None:
+def linear(normalize: str = NONE, **options: Any) -> Mlp | None:
     """Return the model of linear scores that are normalized over the points; None without that.
 
-    normalize is `none` or `batch`; all other arguments, see `Mlp`, are of the latter alone.
+    Args:
+        normalize: `none`, or `batch`.
+        options: Fields of `Mlp`, for `batch` alone.
 
     Raises:
         UserError: A value is out of range.
     """
     if check_choice("model.normalize", normalize, (NONE, BATCH)) == NONE:
         return None
-    activation = formulas.TANH  # of no layer
-    options = (start_scale, normalize, BEFORE, epsilon, affine, affine_step, statistics)
-    return Mlp((), activation, *options)
+    return Mlp((), normalize=normalize, **options)

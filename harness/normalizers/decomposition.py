@@ -25,7 +25,7 @@ QR_COLUMNS = 32  # of a panel of the QR decomposition
 # short products, beside other programs 10 times as long (784 features: 1.2 to 3 s, and not 0.2).
 MAX_ONE_THREAD_SIZE = 1000
 EPS = float(np.finfo(np.float64).eps)
-_controller = cache(ThreadpoolController)  # made once, since it inspects all libraries
+blas_controller = cache(ThreadpoolController)  # made once, since it inspects all libraries
 
 
 class Factor(NamedTuple):
@@ -294,7 +294,9 @@ def moment_rows(x: Points) -> Array:
 
 def _limit_threads(size: int) -> AbstractContextManager[Any]:
     """Return a context in which BLAS has one thread, where matrices of `size` rows are small."""
-    return _controller().limit(limits=1 if size <= MAX_ONE_THREAD_SIZE else None, user_api="blas")
+    return blas_controller().limit(
+        limits=1 if size <= MAX_ONE_THREAD_SIZE else None, user_api="blas"
+    )
 
 
 def fix_signs(rows: Array) -> Array:

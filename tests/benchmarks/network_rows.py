@@ -69,7 +69,7 @@ def _loop_jax(network: Problem, weights: Any) -> Callable[[], Any]:
             h = h @ weight.T + bias[:, 0]
             if layer == count:
                 break
-            if network.model.couples_points:
+            if network.model.mlp.needs_all_points:
                 gain, shift = next(arrays), next(arrays)
                 h = (h - h.mean(axis=0)) / jnp.sqrt(h.var(axis=0) + EPSILON)
                 h = h * gain[:, 0] + shift[:, 0]
@@ -82,7 +82,7 @@ def _loop_jax(network: Problem, weights: Any) -> Callable[[], Any]:
         slopes = jax.grad(cost)(groups)
         return [group - STEP_SIZE * slope for group, slope in zip(groups, slopes)]
 
-    runs = [[array[0] for array in layout.split(run[None])] for run in weights]
+    runs = [[array[0] for array in layout.split(run[None]).values()] for run in weights]
 
     def all_runs() -> Any:
         return np.stack(
@@ -98,7 +98,7 @@ def _loop_torch(network: Problem, weights: Any) -> Callable[[], Any]:
     layout, count = door.layout(network), len(HIDDEN)
     x, targets = torch.tensor(network.points), torch.tensor(network.targets)
     runs = [
-        [torch.tensor(array[0], requires_grad=True) for array in layout.split(run[None])]
+        [torch.tensor(array[0], requires_grad=True) for array in layout.split(run[None]).values()]
         for run in weights
     ]
 
@@ -109,7 +109,7 @@ def _loop_torch(network: Problem, weights: Any) -> Callable[[], Any]:
             h = h @ weight.T + bias[:, 0]
             if layer == count:
                 break
-            if network.model.couples_points:
+            if network.model.mlp.needs_all_points:
                 gain, shift = next(arrays)[:, 0], next(arrays)[:, 0]
                 h = torch.nn.functional.batch_norm(
                     h, None, None, gain, shift, training=True, eps=EPSILON

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.descent import descend
-from normbench.engine.smaller import Smaller, smaller_problem
+from normbench.engine.smaller import smaller_problem
 from normbench.optimizers import gradient_descent
 from tests import door
 
@@ -176,10 +176,9 @@ def our_squares(
     train, rule = door.problem(least_squares, x, y, False), gradient_descent()
 
     def run() -> Array:
-        given = Smaller(train, None, start)
-        descended = smaller_problem(given, rule, len(start), iterations)
-        problem, plan = descended.train, door.plan(iterations)
-        return descend(problem, None, rule, descended.start, step_sizes, plan).cost
+        plan = door.plan(iterations)
+        descended = smaller_problem(train, None, start, rule, plan, len(start))
+        return descend(descended.train, None, rule, descended.start, step_sizes, plan).cost
 
     return run
 

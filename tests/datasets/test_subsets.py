@@ -16,9 +16,9 @@ from normbench.datasets.sampling import (
     set_fit_points,
 )
 from normbench.datasets.tables import TableOptions, table_dataset
-from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from tests.door import normalize
 
 SHARES = {len(data.y): np.bincount(data.y) / len(data.y) for data in (wine(), breast_cancer())}
 

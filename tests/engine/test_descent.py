@@ -213,7 +213,7 @@ def test_a_run_of_a_grid_is_the_run_alone(name, classes, optimizer):
                 getattr(together, part)[run],
                 getattr(single, part)[0],
                 # Measured: 1e-13, and 1e-11 for a Newton step's solution, by the kernels.
-                rtol=1e-9 if rule.uses_objective else 1e-12,
+                rtol=1e-9 if rule.uses_problem else 1e-12,
             )
         assert single.diverged_at[0] == together.diverged_at[run] == -1
 

@@ -13,7 +13,7 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
 from normbench.datasets.on_disk import points
-from normbench.engine.scheme.applying import fit_scheme
+from normbench.engine.scheme import fit_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers.decomposition import PointsCache
@@ -188,10 +188,9 @@ def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
 
 @pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
 def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch):
-    monkeypatch.setattr(
-        "normbench.engine.scheme.applying.available_bytes", lambda: 8 * 700_000
-    )  # 2 columns
     """And nothing of other points that it has learned of before."""
+    two_columns = 8 * 700_000
+    monkeypatch.setattr("normbench.engine.scheme.available_bytes", lambda: two_columns)
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
     whole, blocks = scheme(name).fit(x), scheme(name)
     fit_scheme(blocks, mapped(10 * x[:900]), PointsCache(mapped(10 * x[:900])))

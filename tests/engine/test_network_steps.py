@@ -14,7 +14,7 @@ from normbench.engine.settings import Settings
 from normbench.models import Mlp
 from tests import door
 from tests.door import DescentFile, descend
-from tests.engine.test_batches import StoppedError, Updates
+from tests.engine.test_plan import StoppedError, Updates
 
 POINTS, FEATURES, CLASSES = 13, 4, 3
 SIZES = np.array([0.05, 0.3, 1e30])
@@ -50,10 +50,10 @@ def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating(
     means = [np.zeros((5, 1)), np.zeros((4, 1))]
     for update in range(4):
         x = network.points[made.batches.points_of(update)]
-        collected = network.model.mlp.forward(layout, layout.split(weights), x).moments
+        collected = network.model.mlp.forward(layout.split(weights), x).moments
         means = [
-            (1 - RUNNING_SHARE) * mean + RUNNING_SHARE * batch[0][0]
-            for mean, batch in zip(means, collected)
+            (1 - RUNNING_SHARE) * mean + RUNNING_SHARE * collected[layer, "running_mean"][0]
+            for layer, mean in enumerate(means)
         ]
         untouched = weights.copy()
         network.evaluate(weights)
@@ -61,8 +61,8 @@ def test_running_statistics_follow_the_batches_and_are_left_alone_by_evaluating(
         gradient = made.gradient(network, weights, update)
         weights, _ = rule.step(weights, gradient, (), np.array([[0.1]]))
     moments = network.model._given_moments(network, weights)
-    for mean, (running, _) in zip(means, moments):
-        np.testing.assert_allclose(running[0], mean, rtol=1e-12)
+    for layer, mean in enumerate(means):
+        np.testing.assert_allclose(moments[layer, "running_mean"][0], mean, rtol=1e-12)
     # They normalize evaluated points, each for itself.
     alone = [of_points(network, [point]).evaluate(weights).costs for point in range(POINTS)]
     np.testing.assert_allclose(np.mean(alone), network.evaluate(weights).costs, rtol=1e-12)

@@ -1,7 +1,5 @@
 """Shadows find the runs whose end rounding decides, and leave the runs as they are."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -57,10 +55,10 @@ def test_only_a_run_that_rises_has_shadows(problem):
     assert np.abs(ends - histories.cost[3, -1]).max() > 1e-3 * histories.cost[-1, 0]
 
 
-def test_a_run_that_has_diverged_needs_no_shadow(problem):
+def test_a_run_that_has_diverged_needs_no_shadow(problem, monkeypatch):
     # A share of the start's cost, which every run stays above.
-    rounds = replace(rounds_of(problem), far=1e-3)
-    assert rounds.descend(SIZES).shadows == {}
+    monkeypatch.setattr(rounds_module, "FAR", 1e-3)
+    assert rounds_of(problem).descend(SIZES).shadows == {}
 
 
 def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):

@@ -13,8 +13,8 @@ from tests.door import descend
 
 SIZES, RECORDS = (1e-4, 1e-3), 60
 RULE = optimizers.gradient_descent()
-# The features of the smaller problem of each kind; of R with the column of the bias.
-FEATURES = {"columns": 4, "rows of R": 6, "span": 30}
+# The points and features of the smaller problem of each kind.
+SHAPES = {"columns": (400, 4), "rows of R": (7, 5), "span": (30, 30)}
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ EQUAL = [
 def test_a_smaller_problem_has_the_histories_and_weights_of_the_whole(kind, settings, rule):
     whole = given(kind, **settings)
     less = smaller_of(whole, rule)
-    assert less.train.points.shape[1] == FEATURES[kind]
+    assert less.train.points.shape == SHAPES[kind]
     mine, theirs = histories(less, rule), histories(whole, rule)
     near = 1e-4 if settings.get("dtype") else 1e-9
     for name in ("cost", "test_cost", "weights"):
@@ -117,12 +117,7 @@ def test_there_is_none_where_it_would_be_another_problem(kind, settings, rule):
     assert smaller_of(whole, rule) is whole
 
 
-def test_there_is_none_where_it_takes_more_work_or_squares_overflow():
+def test_there_is_none_where_it_takes_more_work():
     for kind in ("rows of R", "span"):
         whole = given(kind)
         assert smaller_of(whole, RULE, records=1) is whole
-    whole = given("rows of R")
-    for name in ("points", "targets"):
-        large = 1e155 * getattr(whole.train, name)
-        large = whole._replace(train=replace(whole.train, **{name: large}))
-        assert smaller_of(large, RULE) is large

@@ -13,7 +13,7 @@ from normbench.datasets import UserError
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine import start as starting
 from normbench.engine.linear import Linear
-from normbench.engine.scheme.applying import Applied
+from normbench.engine.scheme import Applied
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run, with_default_start
 

@@ -45,17 +45,14 @@ def path_of(model):
     return network, np.concatenate(weights)
 
 
-def layer_slices(network):
-    """Return the span of each layer's weights in the flat array."""
-    sizes = [group.size for group in door.layout(network).groups]
-    ends = np.cumsum(sizes)
-    layers = [group.layer for group in door.layout(network).groups]
+def layer_indices(network):
+    """Return the indices of each layer's weights in the flat array."""
+    layout = door.layout(network)
+    positions = layout.split(np.arange(layout.size)[None])
+    layers = {layer for layer, _ in positions}
     return [
-        slice(
-            min(e - s for s, e, n in zip(sizes, ends, layers) if n == layer),
-            max(e for e, n in zip(ends, layers) if n == layer),
-        )
-        for layer in range(max(layers) + 1)
+        np.concatenate([part.ravel() for (of, _), part in positions.items() if of == layer])
+        for layer in sorted(layers)
     ]
 
 
@@ -66,7 +63,7 @@ def test_gradients_of_layers_and_their_cosines_are_those_of_direct_computation(m
     assert arrays["iteration"].tolist() == list(range(ITERATIONS + 1))
     for k in (0, 3, ITERATIONS):
         gradient = network.evaluate(path[k : k + 1]).gradient[0]
-        for number, layer in enumerate(layer_slices(network)):
+        for number, layer in enumerate(layer_indices(network)):
             norm = np.linalg.norm(gradient[layer])
             assert arrays[names.LAYER_GRADIENT.key][k, number] == pytest.approx(norm, rel=1e-9)
             cosine = arrays[names.LAYER_COSINE.key][k, number]
@@ -85,10 +82,10 @@ def test_values_of_layers_have_the_rank_and_the_norm_of_a_plain_forward_pass():
     arrays = outcome(Mlp([5, 4]), "by_layer").arrays["by_layer"]
     network, path = path_of(Mlp([5, 4]))
     for k in (0, ITERATIONS):
-        parts = [part[0] for part in door.layout(network).split(path[k : k + 1])]
+        parts = door.layout(network).split(path[k : k + 1])
         h = network.points.T
         for layer in range(3):
-            h = parts[2 * layer] @ h + parts[2 * layer + 1]
+            h = parts[layer, "weight"][0] @ h + parts[layer, "bias"][0]
             h = np.tanh(h) if layer < 2 else h
             squares = np.linalg.svd(h, compute_uv=False) ** 2
             ratio = squares.sum() ** 2 / (squares**2).sum()
@@ -193,8 +190,7 @@ def test_multiples_of_scale_invariant_weights_are_one_function(model):
 def test_sets_of_scale_invariant_weights_cover_each_normalized_layer_once():
     for model in INVARIANT:
         layout = model.layout(3, 2)
-        parts = zip(layout.groups, layout.split(np.arange(layout.size)[None]))
-        positions = {(group.layer, group.kind): part for group, part in parts}
+        positions = layout.split(np.arange(layout.size)[None])
         for layer in (0, 1):
             indices = np.concatenate(
                 [each for of, each in model.scale_invariant_weights(layout) if of == layer]

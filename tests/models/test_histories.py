@@ -62,9 +62,7 @@ class PlainLayer:
 def plain_history(model, start, x, y, step_size, iterations, order=None):
     """Return the costs of a descent; order: the batches of each iteration, None for all points."""
     layout = model.layout(FEATURES, CLASSES)
-    groups = {
-        (g.layer, g.kind): part[0] for g, part in zip(layout.groups, layout.split(start[None]))
-    }
+    groups = {key: part[0] for key, part in layout.split(start[None]).items()}
     count = len(model.hidden)
     layers = [
         PlainLayer(

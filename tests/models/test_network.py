@@ -96,8 +96,8 @@ def test_costs_and_counts_are_those_of_a_plain_network(rng, normalize, place, af
     network, weights = problem(rng, model, l2=0.1)
     evaluation = network.evaluate(weights)
     for run in range(2):
-        parts = [part[0] for part in door.layout(network).split(weights[run : run + 1])]
-        groups = {(g.layer, g.kind): part for g, part in zip(door.layout(network).groups, parts)}
+        parts = door.layout(network).split(weights[run : run + 1])
+        groups = {key: part[0] for key, part in parts.items()}
         scores = plain_forward(groups, network.points, model)
         top = scores.max(axis=1)
         logs = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
@@ -206,11 +206,11 @@ def test_a_start_has_the_variance_of_its_rule(rule):
     model = Mlp([400, 300], start_scale=rule, normalize="batch")
     layout = model.layout(200, 5)
     parts = layout.split(model.start(layout, 1, np.random.default_rng(3)))
-    for group, part in zip(layout.groups, parts):
-        if group.kind == "weight" and group.layer < 2:
-            outputs, inputs = group.shape
+    for (layer, kind), part in parts.items():
+        if kind == "weight" and layer < 2:
+            _, outputs, inputs = part.shape
             expected = {"fan_in": 1 / inputs, "he": 2 / inputs, "xavier": 2 / (inputs + outputs)}
             expected[0.25] = 0.0625  # a number is the deviation itself
             assert part.var() == pytest.approx(expected[rule], rel=0.05)
-        elif group.kind != "weight":
-            assert np.all(part == (group.kind == "gain"))
+        elif kind != "weight":
+            assert np.all(part == (kind == "gain"))

@@ -56,8 +56,8 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "costs": Room(["costs"], ["tests/costs"], ["tests/engine/test_objective.py"]),
-    "optimizers": Room(["optimizers"], ["tests/optimizers"], ["tests/engine/test_batches.py"]),
+    "costs": Room(["costs"], ["tests/costs"], ["tests/engine/test_linear.py"]),
+    "optimizers": Room(["optimizers"], ["tests/optimizers"], ["tests/engine/test_plan.py"]),
     "datasets": Room(["datasets"], ["tests/datasets"]),
     "normalizers": Room(
         ["harness/normalizers"], ["tests/normalizers"], ["tests/engine/test_scheme.py", THEORY]
@@ -72,7 +72,7 @@ ROOMS = {
         ["tests/theory"],
         [
             *("tests/measures", CLAIMS, VERDICTS, COMPARE),
-            *(f"tests/engine/test_{name}.py" for name in ("curvature", "penalty")),
+            *(f"tests/engine/test_{name}.py" for name in ("hessian", "scheme_maps")),
         ],
     ),
     "verdicts": Room(["harness/verdicts"], ["tests/verdicts"], [MEASURES, COMPARE, REJUDGE]),

@@ -9,11 +9,10 @@ from sklearn.datasets import load_breast_cancer
 
 from normbench.choices import CONF, build, options
 from normbench.comparison import compare
-from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import decomposition
 from normbench.normalizers.decomposition import moment_rows
 from normbench.normalizers.whitening import Whitening
-from tests.door import mapped
+from tests.door import mapped, normalize
 from tests.real_data import contrast_normalized
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))

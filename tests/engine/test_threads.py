@@ -1,34 +1,13 @@
-"""Small parts of the engine by their formulas: sizes, bounds, orders, work on threads."""
+"""Threads: how many pay, and their work."""
 
 import threading
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from normbench.costs import softmax
 from normbench.engine import threads
-from normbench.engine.plan import Batches
-from tests import door
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(1)
-
-
-def test_scores_are_the_bias_and_the_weighted_features(rng):
-    problem = door.problem(softmax, rng.standard_normal((5, 2)), np.ones(5), True, scores=2)
-    scores = problem.scores(np.array([[10.0, 1.0, 2.0], [-3.0, 0.0, 4.0]]), np.eye(2))
-    assert scores.tolist() == [[11.0, 12.0], [-3.0, 1.0]]
-
-
-def test_records_of_a_pass_are_at_equal_numbers_of_updates():
-    batches = Batches(97, 32, records=3)
-    assert batches.updates_per_pass == 4
-    assert [batches.updates_before(record) for record in range(7)] == [0, 1, 2, 4, 5, 6, 8]
 
 
 @pytest.fixture
@@ -44,7 +23,7 @@ def controller(monkeypatch):
 
     pools = [{"user_api": api, "num_threads": n} for api, n in (("openmp", 9), ("blas", 3))]
     controller.limit, controller.info = limit, lambda: pools
-    monkeypatch.setattr(threads, "_controller", lambda: controller)
+    monkeypatch.setattr(threads, "blas_controller", lambda: controller)
     threads.available_threads.cache_clear()
     yield controller
     threads.available_threads.cache_clear()

@@ -149,3 +149,9 @@ def test_rounding_does_not_choose_the_class_of_a_held_out_point(dtype):
     # Weights that are about to overflow make no score a rounding error.
     large = np.array([[[0, 0, 0, np.finfo(dtype).max / 2, 0]]], dtype)
     assert two.held_out(x, two.targets).evaluate(large).misclassifications == [4]
+
+
+def test_scores_are_the_bias_and_the_weighted_features(rng):
+    made = door.problem(costs.softmax, rng.standard_normal((5, 2)), np.ones(5), True, scores=2)
+    scores = made.scores(np.array([[10.0, 1.0, 2.0], [-3.0, 0.0, 4.0]]), np.eye(2))
+    assert scores.tolist() == [[11.0, 12.0], [-3.0, 1.0]]

@@ -23,7 +23,6 @@ SCHEMES = {
     "identity": lambda: build("normalizer", options("normalizer", "identity")),
     "maxabs": MaxAbsScaler,
     "scaled": lambda: StandardScaler(with_mean=False),
-    "quantiles": lambda: RobustScaler(with_centering=False, quantile_range=(1, 99)),
     "standard": StandardScaler,
     "centre": lambda: StandardScaler(with_std=False),
 }

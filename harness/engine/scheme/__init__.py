@@ -1,1 +1,0 @@
-"""A scheme applied to points: fitted, probed, folded into the weights."""
