@@ -101,7 +101,7 @@ def test_a_task_is_stopped_and_has_no_bug(monkeypatch, stopped, composes):
 
     monkeypatch.setattr("hydra.core.utils.run_job", failed)
     monkeypatch.setattr(hydras_own, "load_plugins", lambda: None)
-    config = OmegaConf.create({"hydra": {"job": {"num": 0, "id": "0"}}})
+    config = OmegaConf.create({"hydra": {"sweep": {"dir": "."}, "job": {"num": 0, "id": "0"}}})
     context = SimpleNamespace(config_loader=SimpleNamespace(load_sweep_config=load))
     error = KeyboardInterrupt if stopped else ZeroDivisionError
     with pytest.raises(error):

@@ -117,7 +117,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
     assert len(found.of_role("step")) == 3
     assert found.experiments == [three.name]
     for where, words in {
-        "params.normalizer = 'none'": "params.normalizer is identity or",
+        "params.normalizer = 'none'": "params.normalizer is 'identity' or",
         "params.normaliser = 'standard'": "no run has params.normaliser; did you mean params.norm",
         "tags.zzz = '1'": "finds no job in .*; no run has tags.zzz",
         "attributes.status = 'KILLED'": r"write it as in \"params\.dataset",
