@@ -72,10 +72,13 @@ NORMALIZED = Mlp([5], normalize="batch")
         ({"batch": 5, "records_per_pass": 3}, "has 2 updates; choose at most 2"),
         (
             {"step_schedule": (3, 0.5), "rule": optimizers.lbfgs()},
-            r"step_schedule=\[3,0.5\]: .* lbfgs has its own step sizes",
+            r"step_schedule=\[3,0.5\]: does not go with lbfgs, which has its own",
         ),
-        ({"rule": optimizers.newton(), "cost": "perceptron"}, "made of linear pieces: .*newton"),
-        ({"model": Mlp([5]), "start": "zeros"}, "stationary point: does not go with"),
+        (
+            {"rule": optimizers.newton(), "cost": "perceptron"},
+            "newton: does not go with .* linear pieces",
+        ),
+        ({"model": Mlp([5]), "start": "zeros"}, "stationary point,: does not go with"),
         (
             {"model": Mlp([5]), "start": "normal", "start_scale": 10},
             "start_scale=10: .*use model.start_scale",

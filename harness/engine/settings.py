@@ -99,7 +99,8 @@ class Settings:
         # The histories of all runs must fit in memory; one entry more, for the start.
         bytes_per_run = HISTORIES_PER_RUN * FLOAT64_BYTES * (self.records + 1)
         size = len(self.step_sizes) * self.starts * bytes_per_run
-        refuse_larger(f"iterations={self.iterations}", size, "choose fewer")
+        grid = f"starts={self.starts}, {len(self.step_sizes)} step_sizes"
+        refuse_larger(f"iterations={self.iterations}, {grid}", size, "choose fewer")
         if self.starts > 1 and self.start not in RANDOM_STARTS:
             random_starts = " or ".join(spell_setting("start", name) for name in RANDOM_STARTS)
             raise UserError(

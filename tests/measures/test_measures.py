@@ -11,7 +11,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, measures, names, optimizers
-from normbench.costs.declaration import declare
+from normbench.costs.declaration import Traits, declare
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.descent import Histories
 from normbench.engine.hessian import Hessian
@@ -153,7 +153,7 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
 class Bowl:
     """A problem of another kind: `1/2 mean_i |A_i w|^2` of weights (2, 3), linear in no points."""
 
-    classify, convex, linear, model = False, True, None, None
+    classify, convex, linear, model, traits = False, True, None, None, Traits()
     shape = (2, 3)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
 

@@ -415,7 +415,7 @@ def test_lbfgs_is_scipys_and_an_iteration_is_an_evaluation(start):
     rule = optimizers.lbfgs(memory=3)
     weights, state, seen = first, rule.init(first), [first[0]]
     for _ in range(40):
-        weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost)
+        weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost, 1000)
         seen.append(weights[0])
     taken, accepted = [], []
 
@@ -445,9 +445,8 @@ def test_lbfgs_is_scipys_and_an_iteration_is_an_evaluation(start):
 def test_lbfgs_evaluates_what_the_descent_asks_for_and_its_last_line_search(steps, start):
     """The numbers are those of a longer descent; a line search is of a few evaluations."""
     cost, long = Counted(), path(optimizers.lbfgs(), start[:1], np.ones(1), 8)
-    cost.steps = steps
     rule, weights, state = optimizers.lbfgs(), start[:1], ()
     for k in range(steps):
-        weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost)
+        weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost, steps)
         np.testing.assert_array_equal(weights, long[k + 1])
     assert steps < len(cost.asked) <= steps + 4  # the start, too; measured: steps + 1
