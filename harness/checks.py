@@ -16,7 +16,6 @@ from normbench.normalizers.on_columns import name_scheme
 from normbench.preparation import Job
 from normbench.settings import FITTED, default
 
-PRECONDITIONED = "optimizer=preconditioned"
 # What an error message proposes, by the task of the data set.
 REMEDIES = {
     "binary": "cost=softmax or cost=multiclass_softmax",
@@ -109,46 +108,42 @@ def _check_combinations(job: Job) -> None:
     settings, optimizer, model = job.settings, job.optimizer, job.model
     moves = settings.statistics != FITTED
     statistics = f"normalizer.statistics={settings.statistics}"
-    schedule, of_features = settings.step_schedule, job.l2_in == FEATURES
-    schedule_setting = spell_setting("step_schedule", schedule)
+    of_features, in_features = job.l2_in == FEATURES, "cost.l2_in=features"
+    schedule = spell_setting("step_schedule", settings.step_schedule)
+    takes_no_schedule = settings.step_schedule and optimizer.gridless
     is_dense, dense = is_in_memory(job.dataset.x), "dense points in memory"
     preconditioned, scale = optimizer.scheme is not None, settings.start_scale
-    descended, own_sizes = "optimizer=gradient_descent", "lbfgs, which has its own step sizes"
+    descended, own_sizes = "optimizer=gradient_descent", "lbfgs, which has its own"
     is_flat = optimizer.curved and traits(job.cost).piecewise == "linear"
-    in_features = "cost.l2_in=features"
     mistakes: list[tuple[object, str, str, str]] = [
         (is_flat, "optimizer=newton", "a cost made of linear pieces", "cost=softmax"),
-        (moves and not is_dense, statistics, "points that are not in memory", dense),
+        (moves and not is_dense, statistics, "these points", dense),
         (moves and job.dataset.fit_on == "all", statistics, "dataset.fit_on=all", "fit_on=train"),
         (moves and job.l2 and of_features, statistics, in_features, "cost.l2_in=transformed"),
-        (preconditioned and not is_dense, PRECONDITIONED, "points that are not in memory", dense),
-        (schedule and optimizer.gridless, schedule_setting, own_sizes, "step_schedule=null"),
+        (preconditioned and not is_dense, "optimizer=preconditioned", "these points", dense),
+        (takes_no_schedule, schedule, own_sizes, "step_schedule=null"),
     ]
     if model is not None:
         by_cost, is_running = optimizer.uses_problem, model.has_running_statistics
-        is_solved, has_textbook_rule = model.affine == SOLVED, model.epsilon == TEXTBOOK_RULE
         no_deviations = model.normalize in (WEIGHT_NORMALIZATION, *WHITENINGS)
-        solved, squares, network = "model.affine=solved", traits(job.cost).squares, "model=mlp"
+        not_by_rule = no_deviations and model.epsilon == TEXTBOOK_RULE
+        is_solved, solved = model.affine == SOLVED, "model.affine=solved"
+        squares, network = traits(job.cost).squares, "model=mlp"
         moved_scale, by_its_cost = scale != default("start_scale"), "steps chosen by the cost"
         mistakes += [
             (moved_scale, f"start_scale={scale:g}", network, "model.start_scale"),
             (settings.start == "same_function", "start=same_function", network, "start=null"),
             (settings.start == "zeros", "start=zeros, a stationary point,", network, "start=null"),
             (moves, statistics, network, "normalizer.statistics=fitted"),
-            (not is_dense, network, "points that are not in memory", dense),
+            (not is_dense, network, "these points", dense),
             (of_features, in_features, network, "cost.l2_in=transformed"),
-            (preconditioned, PRECONDITIONED, network, descended),
+            (preconditioned, "optimizer=preconditioned", network, descended),
             (by_cost and is_running, "model.statistics=running", by_its_cost, descended),
             (by_cost and model.affine_step, "model.affine_step", by_its_cost, descended),
             (is_solved and not squares, solved, "this cost", "cost=least_squares"),
             (is_solved and model.hidden, solved, "hidden layers", "model=linear"),
             (is_solved and is_running, solved, "model.statistics=running", "model.affine=true"),
-            (
-                has_textbook_rule and no_deviations,
-                "model.epsilon=textbook",
-                "this normalization",
-                "a number",
-            ),
+            (not_by_rule, "model.epsilon=textbook", "this normalization", "a number"),
         ]
     for is_wrong, setting, other, remedy in mistakes:
         if is_wrong:
