@@ -228,7 +228,7 @@ def plan_of(settings: Settings, train: Problem, scheme: Any, data: Dataset) -> P
     if mlp and mlp.needs_all_points and batches:
         note = STATISTICS_NOTES.get(mlp.statistics, "")
     statistics: Statistics | None = None
-    if settings.statistics != words.FITTED:
+    if batches and settings.statistics != words.FITTED:
         kind = settings.statistics, settings.window
         statistics = Statistics(*kind, scheme, data, batches, train.points)
     return Plan(settings.records, batches, statistics, note)
