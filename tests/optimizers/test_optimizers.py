@@ -389,23 +389,15 @@ def test_epsilon_is_outside_of_the_root(rule):
 
 
 class Counted(Quadratic):
-    """A quadratic that keeps where its costs or gradients were asked for."""
+    """A quadratic that keeps where it was evaluated."""
 
     def __init__(self):
         super().__init__()
         self.asked = []
 
-    def costs_and_gradient(self, weights):
+    def evaluate(self, weights, with_gradient=True):
         self.asked.append(weights.copy())
-        return super().costs(weights), super().gradient(weights)
-
-    def costs(self, weights):
-        self.asked.append(weights.copy())
-        return super().costs(weights)
-
-    def gradient(self, weights):
-        self.asked.append(weights.copy())
-        return super().gradient(weights)
+        return super().evaluate(weights, with_gradient)
 
 
 def test_lbfgs_is_scipys_and_an_iteration_is_an_evaluation(start):
