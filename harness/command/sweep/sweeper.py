@@ -295,9 +295,8 @@ class Sweep(Sweeper):
         if None not in recorded_keys:
             ended = (reuse(job, str(key)) for job, key in zip(jobs, recorded_keys))
         elif isinstance(self.launcher, Queue):
-            with read_write(
-                self.launcher.config.hydra
-            ):  # an earlier comparison has a folder of its own
+            # An earlier comparison, which is taken up again, has a folder of its own.
+            with read_write(self.launcher.config.hydra):
                 self.launcher.config.hydra.sweep.dir = str(comparison.folder)
             ended = launching.run_in_queue(self.launcher, jobs, recorded_keys)
         elif self.workers is not None:
