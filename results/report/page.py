@@ -102,7 +102,6 @@ def render(sweep: Sweep, drawn: Files | None = None, is_complete: bool = False) 
         which_step=sweep.which_step(),
         started=_started(sweep),
         command=sweep.command,
-        store=sweep.store,
         environment=_environment(sweep),
         script=explorer.SCRIPT,
         script_hash=explorer.SCRIPT_HASH,

@@ -121,8 +121,10 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
         screen.print_lines(
             terminal, f"files      {_relative_path(folder)}: {_contents(folder_files)}"
         )
-    dashboard_hint = "  (normbench dashboard shows it)" if "://" in sweep.store else ""
-    screen.print_lines(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
+    is_copied = "://" in sweep.store
+    dashboard_hint = "  (normbench dashboard shows it)" if is_copied else ""
+    label = "copied to" if is_copied else "recorded"
+    screen.print_lines(terminal, f"{label:11}{clean.line(sweep.store)}{dashboard_hint}")
 
 
 def _relative_path(folder: Path) -> str:

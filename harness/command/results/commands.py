@@ -432,7 +432,7 @@ def _publish(options: argparse.Namespace) -> int:
     if not uri:
         raise ResultsError(f"publish {comparison.id}: names no MLflow; add --store URI")
     mlflow.publish(options.home, comparison.id, uri)
-    print(f"recorded   {clean.line(uri)}")
+    print(f"copied to  {clean.line(uri)}")
     return 0
 
 

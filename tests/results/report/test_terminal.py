@@ -237,7 +237,8 @@ def test_files_are_told_by_folder_once_the_answer_is_printed(tmp_path, monkeypat
 def test_what_is_copied_to_mlflow_is_shown_by_the_dashboard(shown, store):
     text = shown(replace(runs(*TWO), store=store))
     hint = "  (normbench dashboard shows it)" if "://" in store else ""
-    assert text.endswith(f"recorded   {store}{hint}\n")
+    label = "copied to" if hint else "recorded"
+    assert text.endswith(f"{label:11}{store}{hint}\n")
 
 
 def test_a_password_of_a_store_is_not_printed(shown):
