@@ -65,7 +65,7 @@ def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
         return name if value is ... else f"{name}={value_text}"
     if value is ...:
         return name
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         value = f"[{','.join(map(quote_value, value))}]"
     elif isinstance(value, dict):
         value = f"{{{', '.join(f'{key}: {quote_value(entry)}' for key, entry in value.items())}}}"

@@ -140,8 +140,8 @@ def _check_combinations(job: Job) -> None:
             (preconditioned, "optimizer=preconditioned", network, descended),
             (by_cost and is_running, "model.statistics=running", by_its_cost, descended),
             (by_cost and model.affine_step, "model.affine_step", by_its_cost, descended),
-            (is_solved and not squares, solved, "this cost", "cost=least_squares"),
             (is_solved and model.hidden, solved, "hidden layers", "model=linear"),
+            (is_solved and not squares, solved, "this cost", "cost=least_squares"),
             (is_solved and is_running, solved, "model.statistics=running", "model.affine=true"),
             (not_by_rule, "model.epsilon=textbook", "this normalization", "a number"),
         ]

@@ -92,11 +92,7 @@ CASES = (
     one("shown_step=3", said="shown_step=3: is not one of step_sizes"),
     one("step_schedule=3", said="passes and a factor", kind="schedule"),
     one("step_schedule=[3,2]", said="below 1", kind="factor of a schedule"),
-    one(
-        *("step_schedule=[3,0.5]", "optimizer=lbfgs"),
-        said="own step sizes",
-        kind="schedule of lbfgs",
-    ),
+    one("step_schedule=[3,0.5]", "optimizer=lbfgs", said="has its own", kind="schedule of lbfgs"),
     one("model.affine=solved", "model=mlp", said="model=linear", kind="solved inside"),
     one("model.affine=solved", "model.normalize=batch", said="cost=least_squares", kind="solved"),
     one("model.normalize=layer", said="none, batch", kind="layers of the linear model"),
